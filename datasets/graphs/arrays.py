@@ -145,8 +145,10 @@ def pack_strings(strings: Sequence[str]) -> tuple[Tensor, Tensor]:
 
 
 def readable(values: Any) -> Any:
-    """An array as torch reads it: a copy of one that is read backwards or has its bytes in another order."""
-    if isinstance(values, np.ndarray) and (min(values.strides, default=0) < 0 or not values.dtype.isnative):
+    """An array as torch reads it: a copy of one that is read only, backwards or in another order of bytes."""
+    if isinstance(values, np.ndarray) and (
+        min(values.strides, default=0) < 0 or not values.flags.writeable or not values.dtype.isnative
+    ):
         return values.astype(values.dtype.newbyteorder("="), order="C")
     return values
 

@@ -152,6 +152,9 @@ def _listed(strings: Any, lengths: Any) -> list[Any]:
 def _tensors(strings: list[Any], vocabulary: Vocabulary | None) -> list[Tensor]:
     if vocabulary is None and strings and all(isinstance(string, str) for string in strings):
         return [torch.tensor([*map(ord, string)], dtype=torch.long) for string in strings]
+    if vocabulary is None and strings and isinstance(strings[0], str):
+        i, other = next((i, string) for i, string in enumerate(strings) if not isinstance(string, str))
+        raise TypeError(f"string {i} must be a text, as string 0 is, got {other!r:.60}")
     tensors = [_tensor(i, string, vocabulary) for i, string in enumerate(strings)]
     # An empty list does not tell its type.
     told = next((tensor for tensor in tensors if tensor.dim() and len(tensor)), None)

@@ -13,9 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from wlkernelnn.datasets import PackedGraphs, Reject, featurize, split_groups
 from wlkernelnn.datasets.files.rejects import is_missing, listed
-from wlkernelnn.datasets.files.table import frame_of, items_of
+from wlkernelnn.datasets.files.table import frame_of
 from wlkernelnn.datasets.molecules.from_table import target_names
-from wlkernelnn.kernels.base import is_list
+from wlkernelnn.kernels.base import is_list, structures_in
 
 
 def molecules_of(X: Any, features: str) -> PackedGraphs:
@@ -110,7 +110,7 @@ def weights_by_class(class_weight: Any, classes: np.ndarray) -> Any:
     Raises:
         ValueError: It is another word, no dict, or names a class that is not there.
     """
-    if class_weight is None or class_weight == "balanced":
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
         return class_weight
     known = classes.tolist()
     if not isinstance(class_weight, Mapping):
@@ -127,16 +127,13 @@ def strings_in(X: Any, what: str) -> list[Any]:
     Raises:
         TypeError: X is not a list.
     """
-    frame = frame_of(X)
-    X = X if frame is None else frame
-    if isinstance(X, (np.ndarray, pd.DataFrame)) and X.ndim == 2 and X.shape[1] == 1:
-        X = np.asarray(X)[:, 0]  # what scikit-learn's ensembles and column selectors give
+    X = structures_in(X)
     if not is_list(X) or np.ndim(X) != 1:
         shape = f" of shape {list(X.shape)}" if hasattr(X, "shape") else ""
         raise TypeError(
             f"X: expected a list, array, Series or column of {what}, got {type(X).__name__}{shape}"
         )
-    return items_of(X)
+    return list(X)
 
 
 def num_rows(X: Any) -> int | None:

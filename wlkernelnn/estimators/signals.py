@@ -141,8 +141,8 @@ def signals_of(X: Any) -> list[np.ndarray]:
     signals: list[np.ndarray] = []
     for i, item in enumerate(X):
         try:
-            if np.iscomplexobj(item):
-                raise TypeError("an imaginary part would be lost")
+            if np.asarray(item).dtype.kind in "cmM":
+                raise TypeError("an imaginary part would be lost, and times are no numbers")
             signal = np.asarray(item, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise TypeError(f"X: string {i}: expected an array of real numbers, got {item!r:.60}") from error

@@ -145,7 +145,9 @@ class TextClassifier(StringEstimator):
         if devices != 1:
             raise ValueError(f"devices={devices}: the machine of model={self.model!r} trains in one process")
         why = f"arguments of networks (model='kernel' and others), which the machine of model={self.model!r}"
-        idle = [*OF_NETWORKS, "ngram"] if self.level == "characters" else OF_NETWORKS
+        idle: tuple[str, ...] = OF_NETWORKS
+        if self.level == "characters":
+            why, idle = f"{why}, for characters,", (*OF_NETWORKS, "ngram")
         self._warn(idle, why, depth=4)
         return None
 

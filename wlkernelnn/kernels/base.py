@@ -8,10 +8,14 @@ from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
+from pandas.api.types import is_any_real_numeric_dtype
 from rich.progress import track
 from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, Kernel
+from torch import Tensor
 
+from wlkernelnn.datasets.files.table import frame_of
 from wlkernelnn.utils.checks import check_count
 
 # A kernel and, where wanted, its derivative with respect to log λ.
@@ -50,6 +54,30 @@ def is_list(items: Any) -> bool:
     """
     listed = hasattr(items, "__len__") and (hasattr(items, "__iter__") or hasattr(items, "__getitem__"))
     return listed and not (isinstance(items, (str, Mapping, Set)) or hasattr(items, "columns"))
+
+
+def structures_in(items: Any) -> Any:
+    """The items of a column: one of Arrow, or the only one, not of numbers, of a table or array.
+
+    Anything else is given back as it is. Pipelines and ensembles of scikit-learn make such tables.
+    """
+    frame = items if isinstance(items, np.ndarray) and items.ndim == 2 else frame_of(items)
+    if frame is None:
+        return items.to_pylist() if hasattr(items, "to_pylist") else items
+    if frame.shape[1] != 1:
+        return items
+    column = frame[:, 0] if isinstance(frame, np.ndarray) else frame.iloc[:, 0]
+    return items if is_any_real_numeric_dtype(column.dtype) else list(column)
+
+
+def copied(items: Any) -> Any:
+    """:func:`structures_in` in a container of their own: a caller may go on to write to his."""
+    items = structures_in(items)
+    if isinstance(items, Tensor):
+        return items.clone()
+    if isinstance(items, np.ndarray | pd.Series | pd.DataFrame):
+        return items.copy()
+    return list(items) if isinstance(items, list) else items
 
 
 def objects(items: Sequence[Any]) -> np.ndarray:

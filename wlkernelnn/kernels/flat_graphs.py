@@ -19,7 +19,7 @@ from wlkernelnn.datasets.graphs.packed import PackedGraphs
 from wlkernelnn.datasets.graphs.pyg import item_of, shared_features
 from wlkernelnn.datasets.molecules.ring_nodes import are_atoms
 
-from .base import is_list, objects
+from .base import is_list, objects, structures_in
 from .networkx_data import SAME_NAMES, networkx_data
 
 EDGE_FEATURES = tuple(SAME_NAMES)
@@ -86,6 +86,7 @@ def flat_graphs(graphs: Any, features: str = "ogb") -> FlatGraphs:
     if isinstance(graphs, PackedGraphs):
         flat = store_graphs(graphs)
         return _with_rows(flat) if graphs.description.numbered_edges else flat
+    graphs = structures_in(graphs)
     if isinstance(graphs, (Data, networkx.Graph)) or not is_list(graphs):
         raise TypeError(f"expected a list of graphs or of SMILES, got one {type(graphs).__name__}")
     items = list(graphs)

@@ -10,6 +10,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils.validation import check_is_fitted
 
+from .base import copied
+
 
 class GramTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turns structures into their kernel values with the training structures.
@@ -48,7 +50,7 @@ class GramTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """
         if not isinstance(self.kernel, Kernel) or self.kernel.requires_vector_input:
             raise TypeError(f"kernel must be one of wlkernelnn.kernels, or made of them, got {self.kernel!r}")
-        self.kernel_ = clone(self.kernel)
+        self.kernel_, X = clone(self.kernel), copied(X)
         for part in kernel_parts(self.kernel_):
             if hasattr(part, "fit"):
                 part.fit(X)

@@ -179,16 +179,25 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            ValueError: y has another shape than predictions, or the kernel cannot compare the structures.
+            ValueError: y has another shape than predictions or classes of another kind, a weight is not
+                positive, or the kernel cannot compare the structures.
         """
         true, predicted = _labels(y), self.predict(X)
         if true.shape != predicted.shape:
             raise ValueError(f"y must be {[*predicted.shape]}, as predictions, got {[*true.shape]}")
-        known = pd.notna(true).reshape(len(true), -1)
-        right = (~known | (predicted == true).reshape(known.shape)).all(axis=1)
-        weight = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight)
-        counted = known.any(axis=1)
-        return float(np.average(right[counted], weights=weight[counted])) if counted.any() else float("nan")
+        known = np.asarray(pd.notna(true))
+        names = isinstance(np.ravel(self.classes_)[0], str)
+        for label in true[known]:
+            if isinstance(label, str) != names:
+                raise ValueError(f"y: fit was given the classes {np.ravel(self.classes_)[:5]}, got {label!r}")
+        right = ~known
+        right[known] = predicted[known] == true[known]
+        rows = right.reshape(len(right), -1).all(axis=1)
+        counted = known.reshape(len(known), -1).any(axis=1)
+        if not counted.any():
+            return float("nan")
+        weights, _ = weights_of(sample_weight, np.where(counted, 0.0, np.nan)[:, None])
+        return float(np.average(rows[counted], weights=weights[counted, 0]))
 
     def leave_one_out(self) -> np.ndarray:
         """Probability of the second class of every training target, as all other rows predict it.

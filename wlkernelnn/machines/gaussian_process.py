@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -15,8 +16,9 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.gaussian_process.kernels import Kernel, Sum
 from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from wlkernelnn.kernels.base import copied, structures_in
 from wlkernelnn.kernels.transformer import kernel_parts
 from wlkernelnn.utils.checks import check_count, weights_of
 
@@ -120,9 +122,9 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
             sample_weight: Positive numbers ``[n]``: weight 2 is that of a mean of two measurements.
 
         Raises:
-            TypeError: ``kernel`` is not a kernel.
-            ValueError: Shapes do not fit, a target has no value or an infinite one, a weight is not positive,
-                or the kernel cannot compare the structures.
+            TypeError: ``kernel`` is not a kernel, or y holds no real numbers.
+            ValueError: Shapes do not fit, a target has no value or one that is infinite or too large or small
+                to be squared, a weight is not positive, or the kernel cannot compare the structures.
         """
         for name in ("num_landmarks", "max_fit_rows"):
             if getattr(self, name) is not None:
@@ -132,7 +134,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
                 f"kernel must be a kernel of wlkernelnn.kernels or scikit-learn, or made of them, got "
                 f"{self.kernel!r}"
             )
-        y = _numbers(y)
+        X, y = copied(X), _numbers(y)
+        validate_data(self, X, skip_check_array=True, ensure_2d=False)
         self._single = y.ndim == 1
         y = y[:, None] if self._single else y
         if y.ndim != 2 or len(y) != len(X):
@@ -173,8 +176,14 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 
     def _standardise(self, target: Target) -> None:
         y, weight = target.y, target.weight
-        target.mean = float(np.average(y, weights=weight))
-        target.scale = float(np.sqrt(np.average((y - target.mean) ** 2, weights=weight)))
+        with np.errstate(over="ignore"):
+            target.mean = float(np.average(y, weights=weight))
+            square = float(np.average((y - target.mean) ** 2, weights=weight))
+        if not np.isfinite(square) or (square < np.finfo(np.float64).tiny and y.min() < y.max()):
+            raise ValueError(
+                f"y: the squares of values from {y.min():.3g} to {y.max():.3g} are beyond float64: scale them"
+            )
+        target.scale = math.sqrt(square)
         target.y = (y - target.mean) / (target.scale or 1.0)
 
     def _evidence(
@@ -268,6 +277,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
             ValueError: The kernel cannot compare the structures.
         """
         check_is_fitted(self)
+        X = structures_in(X)
+        validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         marks, every = self.landmarks_, np.arange(len(X))
         columns = [target.rows if marks is None else np.arange(len(marks)) for target in self.targets_]
         flat = flat_molecules([known.kernel for known in self.known_], X)
@@ -311,7 +322,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         Hyper-parameters, the mean of y and landmarks are those of all rows.
 
         Args:
-            groups: Integers ``[n]``: rows of one group, such as replicates, are left out
+            groups: Numbers or names ``[n]``: rows of one group, such as replicates, are left out
                 together. ``None``: each row is left out alone.
 
         Returns:
@@ -319,12 +330,10 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            ValueError: There are not as many groups as rows.
+            ValueError: There are not as many groups as rows, or one is missing.
         """
         check_is_fitted(self)
-        number = None if groups is None else np.asarray(groups)
-        if number is not None and number.shape != (len(self.X_train_),):
-            raise ValueError(f"groups must be [{len(self.X_train_)}], one per row, got {[*number.shape]}")
+        number = None if groups is None else _group_numbers(groups, len(self.X_train_))
         means, stds = np.full((2, self.n_targets_, len(self.X_train_)), np.nan)
         for target, mean, std in zip(self.targets_, means, stds, strict=True):
             own = None if number is None else number[target.rows]
@@ -339,9 +348,26 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 
 def _numbers(y: ArrayLike) -> np.ndarray:
     """Targets as floats, NaN where a table has its own sign of a missing value."""
+    if np.iscomplexobj(y):
+        raise TypeError("y must hold real numbers, got complex ones")
     if isinstance(y, pd.DataFrame | pd.Series):
         return np.asarray(y.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.asarray(y, dtype=np.float64)
+    try:
+        return np.asarray(y, dtype=np.float64)
+    except TypeError:  # pandas' sign outside of its tables
+        values = np.asarray(y, dtype=object)
+        return np.where(pd.isna(values), np.nan, values).astype(np.float64)
+
+
+def _group_numbers(groups: ArrayLike, length: int) -> np.ndarray:
+    """The number of each row's group."""
+    names = np.asarray(groups)
+    if names.shape != (length,):
+        raise ValueError(f"groups must be [{length}], one per row, got {[*names.shape]}")
+    number = pd.factorize(names)[0]
+    if len(missing := np.flatnonzero(number < 0)):
+        raise ValueError(f"groups: row {missing[0]} has none")
+    return number
 
 
 def summands(kernel: Kernel) -> list[Kernel]:

@@ -291,3 +291,14 @@ def test_nested_tensors() -> None:
 def test_what_is_not_a_string(call: Callable[[], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_text_that_is_missing_is_named() -> None:
+    with pytest.raises(TypeError, match="string 2 must be a text, as string 0 is, got nan"):
+        path_graph(["ab", "cd", float("nan")])
+
+
+def test_arrays_that_are_read_only() -> None:
+    array = np.zeros((2, 3, 4))
+    array.flags.writeable = False
+    assert path_graph(array).num_nodes == 6

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -28,6 +29,9 @@ FORMS = {
     "array of SMILES": lambda data: np.array(data.smiles),
     "object array of SMILES": lambda data: objects(data.smiles),
     "Series of SMILES": lambda data: pd.Series(data.smiles, index=range(100, 100 + len(data))),
+    "column of Arrow": lambda data: pa.chunked_array([data.smiles]),
+    "frame with a column": lambda data: pd.DataFrame({"smiles": data.smiles}, dtype="category"),
+    "array with a column": lambda data: objects(data.smiles)[:, None],
 }
 
 
@@ -164,3 +168,10 @@ def test_misuse_is_explained(data: PackedGraphs) -> None:
         GramTransformer(RBF()).fit(data[:2])
     with pytest.raises(TypeError, match="a list of graphs or of SMILES"):
         GramTransformer(RandomWalkKernel()).fit_transform("CCO")
+
+
+def test_what_happens_to_the_callers_list_does_not_matter() -> None:
+    smiles = ["CCO", "CCN", "CCC"]
+    transformer = GramTransformer(WLSubtreeKernel(1)).fit(smiles)
+    smiles[:] = ["C"]
+    assert transformer.transform(["CCO"]).shape == (1, 3)

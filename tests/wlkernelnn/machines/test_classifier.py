@@ -242,3 +242,17 @@ def test_score_takes_missing_classes() -> None:
 def test_classes_of_several_kinds_are_refused() -> None:
     with pytest.raises(ValueError, match="y: expected classes of one kind, such as numbers or strings"):
         GaussianProcessClassifier(MoleculeKernel()).fit(SMILES, ["a", 1] * 12)
+
+
+def test_score_reads_classes_and_weights_as_fit_does() -> None:
+    kernel = MoleculeKernel()
+    missing = pd.Series([None, *(name == "amine" for name in NAMES[1:])], dtype="boolean")
+    assert GaussianProcessClassifier(kernel).fit(SMILES, missing).score(SMILES, missing) == 1
+    machine = GaussianProcessClassifier(kernel).fit(SMILES, NAMES)
+    wrong = [*NAMES[:-1], "alcohol"]
+    assert machine.score(SMILES, wrong, sample_weight=[1.0] * 23 + [23.0]) == 0.5
+    with pytest.raises(ValueError, match="given the classes"):
+        machine.score(SMILES, [0, 1] * 12)
+    for weight in (np.ones(3), -np.ones(24)):
+        with pytest.raises(ValueError, match="sample_weight must be 24 positive numbers"):
+            machine.score(SMILES, NAMES, sample_weight=weight)

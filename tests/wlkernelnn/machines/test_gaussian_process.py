@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import check_grad
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, WhiteKernel
 from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 
@@ -307,3 +307,50 @@ def test_groups_are_left_out_together(num_landmarks: int | None) -> None:
     np.testing.assert_allclose(machine.leave_one_out(np.arange(60)), machine.leave_one_out())
     with pytest.raises(ValueError, match=r"groups must be \[60\], one per row, got \[3\]"):
         machine.leave_one_out([0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    "kernel", [RBF(), RBF(0.5, "fixed"), DescriptorKernel(length_scale_bounds=(0.1, 10))]
+)
+def test_what_happens_to_the_callers_array_does_not_matter(kernel: Kernel) -> None:
+    own = X.copy()
+    machine = GaussianProcess(kernel).fit(own, Y)
+    before = machine.predict(NEW)
+    own[:] = 0
+    np.testing.assert_array_equal(machine.predict(NEW), before)
+
+
+def test_columns_of_a_table_keep_their_names() -> None:
+    table = pd.DataFrame(X, columns=["a", "b"])
+    machine = GaussianProcess(DescriptorKernel()).fit(table, Y)
+    np.testing.assert_array_equal(machine.feature_names_in_, ["a", "b"])
+    machine.predict(table)
+    with pytest.raises(ValueError, match="same order"):
+        machine.predict(table[["b", "a"]])
+
+
+def test_signs_of_missing_targets() -> None:
+    kernel = WLSubtreeKernel(1)
+    values = [*VALUES[:-1], np.nan]
+    expected = GaussianProcess(kernel).fit(SMILES, values).predict(SMILES)
+    for missing in (None, pd.NA):
+        for y in ([*values[:-1], missing], np.array([*values[:-1], missing], dtype=object)):
+            np.testing.assert_array_equal(GaussianProcess(kernel).fit(SMILES, y).predict(SMILES), expected)
+    with pytest.raises(TypeError, match="real numbers, got complex"):
+        GaussianProcess(kernel).fit(SMILES, VALUES + 1j)
+
+
+@pytest.mark.parametrize("factor", [1e160, 1e-170])
+def test_targets_whose_squares_are_no_floats_are_refused(factor: float) -> None:
+    with pytest.raises(ValueError, match="beyond float64: scale them"):
+        GaussianProcess(RBF()).fit(X, Y * factor)
+
+
+def test_groups_have_numbers_or_names() -> None:
+    machine = GaussianProcess(RBF()).fit(X, Y)
+    number = np.arange(60) // 2
+    expected = machine.leave_one_out(number)
+    for names in ([f"group {i}" for i in number], pd.Categorical(number), number.astype(float)):
+        np.testing.assert_array_equal(machine.leave_one_out(names), expected)
+    with pytest.raises(ValueError, match="groups: row 3 has none"):
+        machine.leave_one_out(np.where(np.arange(60) == 3, np.nan, number))

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from wlkernelnn.datasets.graphs.from_pyg import numpy_of
-from wlkernelnn.kernels.base import Values, is_list, objects
+from wlkernelnn.kernels.base import Values, is_list, objects, structures_in
 from wlkernelnn.kernels.names import row_numbers
 from wlkernelnn.ops.string import Steps
 from wlkernelnn.sequence.graphs.reading import graph_ptr, graph_steps
@@ -137,6 +137,7 @@ class _Sequence(NamedTuple):
 def _sequences(name: str, items: Any) -> list[_Sequence]:
     if isinstance(items, Data):
         return [_from_array(f"string {i} of {name}", path) for i, path in enumerate(_paths(name, items))]
+    items = structures_in(items)
     if not is_list(items):
         raise TypeError(f"{name}: expected a list of sequences, got one {type(items).__name__}")
     return [_sequence(f"{name}[{i}]", item) for i, item in enumerate(items)]

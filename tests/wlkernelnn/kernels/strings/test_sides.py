@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
@@ -136,7 +137,12 @@ def test_parts_hold_steps(from_end: bool) -> None:
         (3, None, TypeError, "X: expected a list of sequences, got one int"),
         ({"cat": 1}, None, TypeError, "X: expected a list of sequences, got one dict"),
         (["cat"], {"cat"}, TypeError, "Y: expected a list of sequences, got one set"),
-        (pd.DataFrame({"cat": ["a"]}), None, TypeError, "X: expected a list of .* got one DataFrame"),
+        (
+            pd.DataFrame({"cat": ["a"], "dog": ["b"]}),
+            None,
+            TypeError,
+            "X: expected a list of .* got one DataFrame",
+        ),
         ([1, 2], None, TypeError, r"X\[0\]: expected a str, .* got int"),
         ([["a"], {"a"}], None, TypeError, r"X\[1\]: expected a str, .* got set"),
         ([[{}]], None, TypeError, r"X\[0\]: tokens must be hashable: .*dict"),
@@ -218,3 +224,17 @@ def test_weights_of_edges_are_refused() -> None:
     for kernel in (StringKernel(), DeepStringKernel()):
         with pytest.raises(ValueError, match=r"Y\[1\]: edge_weight\[1\] is 0.5, expected 1: string kernels"):
             kernel([normal(3, 2)], [normal(3, 2), path])
+
+
+def test_a_column_of_texts_is_a_list_of_texts() -> None:
+    texts = ["ab", "abb", "b"]
+    kernel = StringKernel(2)
+    expected = kernel(texts)
+    for column in (
+        np.array(texts, dtype=object)[:, None],
+        np.array(texts)[:, None],
+        pd.DataFrame({"text": texts}),
+        pa.array(texts),
+        pa.table({"text": texts}),
+    ):
+        np.testing.assert_array_equal(kernel(column), expected)
