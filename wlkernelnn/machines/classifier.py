@@ -192,7 +192,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"y: fit was given the classes {np.ravel(self.classes_)[:5]}, got {label!r}")
         right = ~known
         right[known] = predicted[known] == true[known]
-        rows = right.reshape(len(right), -1).all(axis=1)
+        rows = np.asarray(right.reshape(len(right), -1).all(axis=1))
         counted = known.reshape(len(known), -1).any(axis=1)
         if not counted.any():
             return float("nan")
