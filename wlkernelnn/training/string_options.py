@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
-
-import numpy as np
-
-from wlkernelnn.utils.checks import check_count, check_one_of
+from typing import Literal
 
 from .options import DecayOptions, check_weights
 
@@ -60,13 +56,6 @@ class StringNetworkOptions:
     dropout: float = 0.3
     decay: float | str = "gated"
     feedback: bool = False
-
-    def __post_init__(self) -> None:
-        check_one_of("model", self.model, get_args(StringModelName))
-        for name in ("hidden_channels", "num_layers", "ngram"):
-            check_count(name, getattr(self, name))
-        if not isinstance(self.bidirectional, bool | np.bool_):
-            raise ValueError(f"bidirectional must be True or False, got {self.bidirectional!r}")
 
 
 @dataclass

@@ -291,4 +291,6 @@ def test_embeddings_come_back_as_they_were(tmp_path: Path) -> None:
     assert not again.embedding.weight.requires_grad
     assert all(parameter.requires_grad for parameter in again.encoder.parameters())
     assert (again.embedding.max_norm, again.embedding.padding_idx) == (0.1, 0)
-    torch.testing.assert_close(again(torch.arange(5), [0, 3, 5]), expected, rtol=0, atol=0)
+    assert torch.equal(again.embedding.weight, embedding.weight)
+    # A call scales rows to max_norm once more, which may round otherwise.
+    torch.testing.assert_close(again(torch.arange(5), [0, 3, 5]), expected)

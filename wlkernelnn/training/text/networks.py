@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,7 +17,8 @@ from wlkernelnn.sequence import (
     StringRNN,
     TextNetwork,
 )
-from wlkernelnn.training.string_options import StringNetworkOptions
+from wlkernelnn.training.string_options import StringModelName, StringNetworkOptions
+from wlkernelnn.utils.checks import check_count, check_one_of
 
 
 def encoder(options: StringNetworkOptions, in_channels: int, **of_kernel: Any) -> StringModel:
@@ -30,6 +32,11 @@ def encoder(options: StringNetworkOptions, in_channels: int, **of_kernel: Any) -
     Raises:
         ValueError: An option is out of its range.
     """
+    check_one_of("model", options.model, get_args(StringModelName))
+    for name in ("hidden_channels", "num_layers", "ngram"):
+        check_count(name, getattr(options, name))
+    if not isinstance(options.bidirectional, bool | np.bool_):
+        raise ValueError(f"bidirectional must be True or False, got {options.bidirectional!r}")
     if options.model == "kernel":
         return StringKernelNetwork(
             in_channels,
