@@ -74,12 +74,12 @@ def least_level(conv: MessagePassing) -> int:
 
 
 def loses_loops(net: torch.nn.Module, edge_index: Tensor) -> bool:
-    """Whether a node has several loops, of which a layer keeps one, that of its own choice."""
-    loops = edge_index[0][edge_index[0] == edge_index[1]]
-    if loops.unique().numel() == loops.numel():
-        return False
+    """Whether a layer keeps one of several loops at a node: colours do not say which."""
     parts = (part for part in net.modules() if isinstance(part, MessagePassing))
-    return any(least_level(part) and part.add_self_loops for part in parts)
+    if not any(least_level(part) and part.add_self_loops for part in parts):
+        return False
+    loops = edge_index[0][edge_index[0] == edge_index[1]]
+    return loops.unique().numel() < loops.numel()
 
 
 def refusal(conv: MessagePassing) -> str | None:
