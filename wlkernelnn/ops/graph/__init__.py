@@ -12,6 +12,7 @@ from .naive import (
 )
 from .neighbor_sum import message_sum, neighbor_sum
 from .segments import segment_sum
+from .table_rows import table_rows
 
 __all__ = [
     "SortedEdges",
@@ -27,4 +28,5 @@ __all__ = [
     "relabel_sum_naive",
     "segment_sum",
     "sort_edges",
+    "table_rows",
 ]
