@@ -7,7 +7,6 @@ from torch import Tensor
 from torch_geometric.nn.inits import reset, uniform
 
 from wlkernelnn.blocks.linear import Linear
-from wlkernelnn.ops.graph import table_rows
 
 from .graph import EdgeFeatures
 
@@ -52,6 +51,6 @@ class EdgeMap(torch.nn.Module):
     def rows(self, features: EdgeFeatures) -> Tensor:
         """The result for every edge, ``[E, out_channels]``."""
         if self.table is not None and features.type is not None:
-            return table_rows(self.table, features.type)
+            return self.table.index_select(0, features.type)
         assert self.lin is not None
         return self.lin(features.attr)

@@ -12,7 +12,6 @@ from .naive import (
 )
 from .neighbor_sum import message_sum, neighbor_sum
 from .segments import segment_sum
-from .table_rows import table_rows
 
 __all__ = [
     "SortedEdges",
@@ -28,5 +27,4 @@ __all__ = [
     "relabel_sum_naive",
     "segment_sum",
     "sort_edges",
-    "table_rows",
 ]

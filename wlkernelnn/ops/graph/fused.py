@@ -18,7 +18,6 @@ from wlkernelnn.ops.fast_op import FastOp
 from .edges import SortedEdges
 from .naive import gated_sum_naive, relabel_sum_naive
 from .neighbor_sum import neighbor_sum
-from .table_rows import table_rows
 
 # Activations of the compiled loops.
 KINDS: dict[type, str] = {torch.nn.ReLU: "RELU", torch.nn.Tanh: "TANH", torch.nn.Identity: "ADD"}
@@ -83,11 +82,6 @@ def fused_sum(loop: Loop, naive: Callable[..., Tensor], *values: Tensor | None) 
     return op(*values)[0]
 
 
-def of_edges(values: Tensor | None, edge_type: Tensor | None) -> Tensor | None:
-    """Values of edges: rows of a table if edges have types, else the values themselves."""
-    return values if values is None or edge_type is None else table_rows(values, savable(edge_type))
-
-
 def gated_sum(
     c: Tensor,
     edges: SortedEdges,
@@ -130,8 +124,8 @@ def gated_sum(
 
     def naive(a: Tensor | None, b: Tensor | None, G: Tensor | None, c: Tensor, F: Tensor | None) -> Tensor:
         ab = None if a is None or b is None else (a, b)
-        G, F = of_edges(G, edge_type), of_edges(F, edge_type)
-        return gated_sum_naive(c, edges.pair, edges.num_targets, ab, G, F, None, weight, gate_scale)
+        types = None if edge_type is None else savable(edge_type)
+        return gated_sum_naive(c, edges.pair, edges.num_targets, ab, G, F, types, weight, gate_scale)
 
     a, b = gates or (None, None)
     values = (a, b, edge_gate, c, edge_factor)
@@ -176,9 +170,9 @@ def relabel_sum(
 
     edge_type = None if edge_type is None else edge_type.long()
 
-    def naive(m: Tensor, V: Tensor | None) -> Tensor:
-        V = of_edges(V, edge_type)
-        return relabel_sum_naive(m, edges.pair, edges.num_targets, act, V, None, weight)
+    def naive(m: Tensor, V: Tensor) -> Tensor:
+        types = None if edge_type is None else savable(edge_type)
+        return relabel_sum_naive(m, edges.pair, edges.num_targets, act, V, types, weight)
 
     compiled = edge_type is not None and type(act) in KINDS and is_pure(act)
     loops = loops_for((m, edge_shift, weight)) if compiled else None
