@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -24,6 +25,10 @@ from wlkernelnn.cli.main import main
 # When ogb is first imported, it asks PyPI for its latest version, in a thread beside the test that runs then:
 # a warning there is an error, at a moment that depends on the network. Without this package it does not ask.
 sys.modules.setdefault("outdated", None)  # type: ignore[arg-type]
+
+
+# Each full collection goes through all that was imported, half a second long.
+gc.set_threshold(100_000)
 
 
 @pytest.fixture(scope="session")

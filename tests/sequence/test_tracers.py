@@ -72,7 +72,7 @@ OPERATIONS: dict[str, Call] = {
     "filtered": lambda steps, x, w: filtered(x, w, steps),
 }
 # One operation under what is slowest; the others are among the slow tests.
-SLOW_OPERATIONS = {("compiled transforms", name) for name in OPERATIONS if name != "decayed"}
+SLOW_OPERATIONS = {(way, name) for way in COMPILERS for name in OPERATIONS if name != "decayed"}
 # Every step of a search is many operations: tracing all is slow.
 FEW = {
     "rrnn": lambda width: RRNN(

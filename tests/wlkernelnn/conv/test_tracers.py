@@ -20,6 +20,7 @@ pytestmark = QUIET
 
 EDGE_INDEX = EDGES["random"].edge_index
 CHOSEN = ("constant", "gated-types", "learned-attr")
+SLOW = ("linearize", "make_fx")
 
 
 class Layer(torch.nn.Module):
@@ -40,9 +41,16 @@ def inputs_of(options: str, edge_index: Tensor = EDGE_INDEX) -> tuple[Tensor, ..
     return torch.randn(12, D, dtype=torch.float64), edge_index, *arguments.values()
 
 
+# Two tracers are slow: one set of options, the others are among the slow tests.
+CASES = [
+    pytest.param(tracer, options, marks=[pytest.mark.slow] if options != CHOSEN[1] and tracer in SLOW else [])
+    for tracer in TRACERS
+    for options in CHOSEN
+]
+
+
 @ALL_LAYERS
-@pytest.mark.parametrize("options", CHOSEN)
-@pytest.mark.parametrize("tracer", TRACERS)
+@pytest.mark.parametrize(("tracer", "options"), CASES)
 def test_tracers(layer: str, options: str, tracer: str) -> None:
     TRACERS[tracer](Layer(layer, options), inputs_of(options), inputs_of(options, EDGE_INDEX.flip(0)))
 
@@ -82,13 +90,19 @@ def test_onnx(tmp_path: Path) -> None:
     torch.testing.assert_close(torch.from_numpy(out), conv(x, edge_index).detach(), rtol=1e-4, atol=1e-5)
 
 
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in ("random_walk", "deep")]
+
+
 def _compiled(conv: KernelConv, *args: Tensor) -> Any:
     torch.compiler.reset()
     return torch.compile(conv, backend="aot_eager")
 
 
 @pytest.mark.parametrize("side", [0, 1], ids=["source", "target"])
-@pytest.mark.parametrize("layer", ["GraphConv", "random_walk", "deep", "wl"])
+@pytest.mark.parametrize(
+    "layer",
+    ["GraphConv", "wl", *(pytest.param(name, marks=pytest.mark.slow) for name in ("random_walk", "deep"))],
+)
 @pytest.mark.parametrize(
     "run",
     [

@@ -41,7 +41,13 @@ TARGETS = {
 }
 
 
-@pytest.mark.parametrize("case", TARGETS)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.slow] if case in ("a column", "numbers", "booleans") else [])
+        for case in TARGETS
+    ],
+)
 def test_what_is_saved_is_loaded_again(case: str, tmp_path: Path) -> None:
     kind, y = TARGETS[case]
     options = {"network_options": {"num_iterations": np.int64(2)}, "fit_options": {"warmup_epochs": 1}}
