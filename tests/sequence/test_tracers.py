@@ -103,7 +103,7 @@ def test_operations(name: str, way: str) -> None:
 # layer_norm.)
 COMPILED = ("string_kernel-feedback", "kernel_machine-feedback", "rkm-plain-lstm", "rrnn", "weight_drop")
 # One of each kind; the others, and trees, are among the slow tests where tracing is.
-KINDS = ("string_kernel", "string_kernel-feedback", "kernel_machine", "rkm", "rkm-plain-lstm", "network")
+KINDS = ("string_kernel", "kernel_machine", "rkm-plain-lstm", "network")
 QUICK = ("vmap", "FakeTensorMode", "batched gradients")
 
 

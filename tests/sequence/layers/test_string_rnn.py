@@ -113,7 +113,13 @@ def test_one_direction_is_a_stack(make: Make) -> None:
     assert model(x, ptr)[0].shape == (4, K)
 
 
-@ALL_CELLS
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make, id=name, marks=[pytest.mark.slow] if name == "rrnn-gru" else [])
+        for name, make in CELLS.items()
+    ],
+)
 def test_gradients(make: Make) -> None:
     """Those of every weight, of the tokens and of the states, by differences."""
     model, (x, ptr) = (

@@ -40,7 +40,12 @@ def sized_inputs(options: dict[str, Any], seed: int, num_nodes: int, num_edges: 
 @pytest.mark.parametrize(
     ("layer", "options", "form", "backend"),
     [
-        pytest.param("random_walk", OPTIONS["constant"], "plain", "inductor", id="random_walk-inductor"),
+        pytest.param("random_walk", OPTIONS["gated-types"], "plain", "aot_eager", id="random_walk"),
+        pytest.param(
+            *("random_walk", OPTIONS["gated-types"], "plain", "inductor"),
+            id="inductor",
+            marks=pytest.mark.slow,
+        ),
         pytest.param("deep", OPTIONS["constant"], "by_col_with_pointers", "aot_eager", id="deep"),
         pytest.param("wl", OPTIONS["gated-types"], "by_col_with_pointers", "aot_eager", id="wl"),
     ],

@@ -68,6 +68,7 @@ def test_compilers(layer: str, options: str, compiler: str) -> None:
     COMPILERS[compiler](Layer(layer, options), inputs_of(options), inputs_of(options, EDGE_INDEX.flip(0)))
 
 
+@pytest.mark.slow  # a network in ONNX is tested by tests/wlkernelnn/models/test_export.py
 def test_onnx(tmp_path: Path) -> None:
     """For graphs of all sizes; deep layers are in the test of an exported network."""
     pytest.importorskip("onnx")

@@ -60,7 +60,12 @@ TARGETS: dict[str, Any] = {
 
 @pytest.mark.parametrize(
     ("case", "name"),
-    [(case, name) for name in ("gp", "linear") for case in TARGETS if (case, name) != ("names", "gp")],
+    [
+        pytest.param(case, name, marks=[pytest.mark.slow] if (case, name) == ("labels", "gp") else [])
+        for name in ("gp", "linear")
+        for case in TARGETS
+        if (case, name) != ("names", "gp")
+    ],
 )
 def test_what_is_saved_is_loaded_again(case: str, name: str, tmp_path: Path) -> None:
     kind, y = TARGETS[case]

@@ -66,7 +66,9 @@ def fitted(kind: str, network: Net, directory: Path | None = None, **options: An
     )
 
 
-@pytest.mark.parametrize("kind", ["rrnn", pytest.param("rrnn_gru", marks=pytest.mark.slow), "no_trees"])
+@pytest.mark.parametrize(
+    "kind", [*(pytest.param(kind, marks=pytest.mark.slow) for kind in ("rrnn", "rrnn_gru")), "no_trees"]
+)
 def test_training_learns_what_follows(kind: str) -> None:
     network = net(kind)
     before = network.embedding.weight.clone()
