@@ -108,6 +108,18 @@ def read_schema(path: str | os.PathLike[str]) -> pa.Schema:
     return pa.schema([(name, pa.string()) for name in header])
 
 
+def kind_of(schema: pa.Schema, column: str) -> pa.DataType:
+    """The type of the values of a column; where a dictionary holds them, theirs."""
+    kind = schema.field(column).type
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def check_text_column(schema: pa.Schema, column: str, where: object) -> None:
+    """A ValueError if a column holds anything but texts."""
+    if str(kind := kind_of(schema, column)) not in ("string", "large_string", "string_view", "null"):
+        raise ValueError(f"{where}: column {column!r} holds {kind}, expected text")
+
+
 def read_chunks(path: str | os.PathLike[str], rows: int) -> Iterator[Chunk]:
     """Read a table in pieces of so many ``rows``: only so much of it is in memory at a time.
 

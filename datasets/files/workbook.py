@@ -78,8 +78,6 @@ def _texts(values: Sequence[object]) -> list[str]:
 def _text(value: object) -> str:
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, datetime.datetime):
         return value.isoformat(" ").removesuffix(" 00:00:00")
     return str(value)

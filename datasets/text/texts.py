@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from wlkernelnn.datasets.files.rejects import Reject, is_missing, listed, write_rejects
 from wlkernelnn.datasets.files.table import column_called, place, read_table
-from wlkernelnn.datasets.files.table_chunks import read_schema
+from wlkernelnn.datasets.files.table_chunks import check_text_column, kind_of, read_schema
+from wlkernelnn.datasets.files.targets import MISSING
 from wlkernelnn.datasets.splits.parts import SplitIndex, column_split
 from wlkernelnn.utils.checks import check_one_of
 
@@ -147,19 +149,25 @@ def texts_from(
 
     Raises:
         FileNotFoundError: The file does not exist.
-        ValueError: The file cannot be read, a column is missing, labels are numbers with fractions, or a row
-            (``on_invalid="raise"``) or every row cannot be used.
+        ValueError: The file cannot be read, a column is missing, texts are anything but text or labels
+            anything but text, whole numbers and booleans, or a row (``on_invalid="raise"``) or every row
+            cannot be used.
     """
     check_one_of("level", level, LEVELS)
     check_one_of("on_invalid", on_invalid, ("raise", "skip"))
     where = os.fspath(path)
-    text_column = text_column_of(read_schema(path).names, text_column, where)
+    schema = read_schema(path)
+    text_column = text_column_of(schema.names, text_column, where)
     columns = [text_column, *(column for column in (label_column, split_column) if column is not None)]
     if len({*columns}) < len(columns):
         raise ValueError(
             f"{where}: texts, labels and split need columns of their own, got {', '.join(columns)}"
         )
+    if text_column in schema.names:  # others are named when they are read
+        check_text_column(schema, text_column, where)
     frame = read_table(path, columns)
+    if label_column is not None:
+        _check_labels(kind_of(schema, label_column), where, label_column)
     found = tokenised(frame[text_column].tolist(), level, max_length)
     position, rejects, labels = found.position.tolist(), found.rejects, list[str]()
     if label_column is not None:
@@ -180,6 +188,8 @@ def texts_from(
         position, rejects = [position[i] for i in kept], sorted(rejects, key=lambda reject: reject.row)
         found = found._replace(texts=[found.texts[i] for i in kept], tokens=[found.tokens[i] for i in kept])
         labels = [known[labels[row]] for row in position]
+        if classes is None:
+            _tell_of_missing(labels, where, label_column)
     row = np.array(position, dtype=np.int64)
     split_idx = None
     if split_column is not None:
@@ -226,6 +236,22 @@ def _label(cell: object) -> str:
         cell = int(cell)
     name = "" if is_missing(cell) else str(cell).strip()
     return name.removesuffix(".0") if WHOLE.fullmatch(name) else name
+
+
+def _check_labels(kind: pa.DataType, where: str, column: str) -> None:
+    """Refuse what would only be called as Python shows it."""
+    if pa.types.is_nested(kind) or pa.types.is_decimal(kind) or "binary" in str(kind):
+        raise ValueError(f"{where}: column {column!r} holds {kind}, expected names of classes, as text")
+
+
+def _tell_of_missing(labels: Sequence[str], where: str, column: str) -> None:
+    """Warn of a class that is called as other tools write a missing value."""
+    for name in sorted(set(labels)):
+        if name.lower() in MISSING:
+            logger.warning(
+                f"{where}: column {column!r}: {name!r} is a class of its own, in {labels.count(name):,} rows"
+                "; if it says that there is no label, leave these cells empty"
+            )
 
 
 def _check_names(labels: Sequence[str], where: str, column: str, place: partial[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.utils import Tags
 
@@ -42,6 +43,7 @@ class StringClassifier(StringEstimator):
 
     All arguments are those of the networks of :class:`TextClassifier`. X are arrays ``[T_i, d]`` of any
     lengths, or ``[T_i]`` of one channel; or one array ``[n, T, d]`` (``[n, T]`` is n strings of one channel).
+    Of data frames the columns are the channels, in the order that the first one has them in.
 
     Attributes:
         ensemble_: The networks, a :class:`~wlkernelnn.training.StringEnsemble`.
@@ -84,6 +86,7 @@ class StringClassifier(StringEstimator):
             "metric": "accuracy",
             "mean": mean.tolist(),
             "std": std.tolist(),
+            "channels": channel_names(X),
         }
         parts = {
             name: _packed([signals[i] for i in rows], about, place[y[rows]]) for name, rows in index.items()
@@ -107,6 +110,9 @@ class StringClassifier(StringEstimator):
 
     def _probabilities(self, X: Any) -> np.ndarray:
         about, signals = self.ensemble_.about, signals_of(X)
+        names, known = channel_names(X), about.get("channels")
+        if None not in (names, known) and names != known:
+            raise ValueError(f"X: the channels are called {names}, those of the training {known}")
         if not signals:
             return np.empty((0, len(about["classes"])), dtype=np.float32)
         for i, signal in enumerate(signals):
@@ -141,6 +147,7 @@ def signals_of(X: Any) -> list[np.ndarray]:
     signals: list[np.ndarray] = []
     for i, item in enumerate(X):
         try:
+            item = item.detach().cpu() if isinstance(item, torch.Tensor) else item
             if np.asarray(item).dtype.kind in "cmM":
                 raise TypeError("an imaginary part would be lost, and times are no numbers")
             signal = np.asarray(item, dtype=np.float64)
@@ -159,6 +166,22 @@ def signals_of(X: Any) -> list[np.ndarray]:
             )
         signals.append(signal)
     return signals
+
+
+def channel_names(X: Any) -> list[str] | None:
+    """The columns of strings that are data frames, ``None`` if none is.
+
+    Raises:
+        ValueError: Two frames have other columns, or another order of them.
+    """
+    names: list[str] | None = None
+    for i, item in enumerate(X):
+        if isinstance(item, pd.DataFrame):
+            found = [str(name) for name in item.columns]
+            if names is not None and found != names:
+                raise ValueError(f"X: string {i} has the columns {found}, others have {names}")
+            names = found
+    return names
 
 
 def _packed(signals: Sequence[np.ndarray], about: Mapping[str, Any], y: np.ndarray) -> PackedStrings:

@@ -145,7 +145,7 @@ def test_a_sheet(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     book.save(tmp_path / "t.xlsx")
     frame = read_table(tmp_path / "t.xlsx")
     assert frame.columns.tolist() == ["smiles", "y", "n", "when"]
-    assert frame.to_numpy().tolist() == [["CCO", "1.5", "2", "2026-01-02"], ["C", "", "true", ""]]
+    assert frame.to_numpy().tolist() == [["CCO", "1.5", "2", "2026-01-02"], ["C", "", "True", ""]]
     assert frame.index.tolist() == [3, 5]
     assert "reads the first of 2 sheets, 'Sheet'" in caplog.text
     book.active.append(("CC", 1, 2, 3, 4))

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from wlkernelnn.datasets import texts_from, tokens_of
@@ -132,3 +134,42 @@ def test_first_lines_that_name_no_text(content: str, message: str, tmp_path: Pat
     (tmp_path / "set.csv").write_text(content)
     with pytest.raises(ValueError, match=message):
         texts_from(tmp_path / "set.csv")
+
+
+TEXTS, NAMES = ["one", "two"], ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "message"),
+    [
+        (pa.array([["one"], ["two"]]), pa.array(NAMES), "column 'text' holds list<.*>, expected text"),
+        (pa.array([b"one", b"two"]), pa.array(NAMES), "column 'text' holds binary, expected text"),
+        (pa.array(TEXTS), pa.array([["a"], ["b"]]), "column 'y' holds list<.*>, expected names of classes"),
+        (pa.array(TEXTS), pa.array([b"a", b"b"]), "column 'y' holds binary, expected names of classes"),
+    ],
+    ids=["lists", "bytes", "lists of labels", "labels of bytes"],
+)
+def test_columns_that_hold_something_else(
+    text: pa.Array, label: pa.Array, message: str, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table({"text": text, "y": label}), tmp_path / "set.parquet")
+    with pytest.raises(ValueError, match=message):
+        texts_from(tmp_path / "set.parquet", label_column="y")
+
+
+def test_labels_of_a_dictionary_and_booleans(tmp_path: Path) -> None:
+    for label, names in ((pa.array(NAMES).dictionary_encode(), NAMES), ([True, False], ["True", "False"])):
+        texts = pa.array(TEXTS).dictionary_encode()
+        pq.write_table(pa.table({"text": texts, "y": label}), tmp_path / "set.parquet")
+        assert texts_from(tmp_path / "set.parquet", label_column="y").labels == names
+
+
+def test_a_class_that_is_called_like_a_missing_value(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path / "set.csv", text=["one", "two", "three"], y=["a", "NA", "NA"])
+    assert texts_from(path, label_column="y").labels == ["a", "NA", "NA"]
+    assert "column 'y': 'NA' is a class of its own, in 2 rows" in caplog.text
+    caplog.clear()
+    texts_from(path, label_column="y", classes=["a", "NA"])  # which are known
+    assert "of its own" not in caplog.text

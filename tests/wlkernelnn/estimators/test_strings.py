@@ -333,3 +333,26 @@ def test_labels_of_a_table_of_another_length(number: int, options: dict[str, Any
     labels = [*labels, "sport"][:number]
     with pytest.raises(ValueError, match=rf"y must be \[60\], got \[{number}\]"):
         TextClassifier(**options).fit(pd.DataFrame({"text": written}), labels)
+
+
+def test_channels_of_data_frames_keep_their_names(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    frames = [pd.DataFrame(rng.normal(size=(6, 2)), columns=["a", "b"]) for _ in range(12)]
+    model = StringClassifier(**SMALL | {"epochs": 1}).fit(frames, 6 * ["x", "y"])
+    plain = [frame.to_numpy() for frame in frames]
+    assert_array_equal(model.predict_proba(frames), model.predict_proba(plain))
+    turned = [frame[["b", "a"]] for frame in frames]
+    model.save(tmp_path / "run")
+    for fitted in (model, StringClassifier.load(tmp_path / "run")):
+        with pytest.raises(
+            ValueError, match=r"channels are called \['b', 'a'\], those of the training \['a', 'b'\]"
+        ):
+            fitted.predict(turned)
+    with pytest.raises(ValueError, match=r"string 1 has the columns \['b', 'a'\], others have \['a', 'b'\]"):
+        model.fit([frames[0], *turned[1:]], 6 * ["x", "y"])
+
+
+def test_tensors_that_want_gradients() -> None:
+    model = StringClassifier(**SMALL | {"epochs": 1}).fit(SIGNALS, SIGNS)
+    tensors = [torch.tensor(np.asarray(signal), requires_grad=True) for signal in SIGNALS]
+    assert_array_equal(model.predict(tensors), model.predict(SIGNALS))

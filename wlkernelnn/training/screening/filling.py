@@ -18,7 +18,7 @@ from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from wlkernelnn.datasets import Reject, write_rejects
 from wlkernelnn.datasets.files.rejects import Unreadable, listed
-from wlkernelnn.datasets.files.table_chunks import find_tables, read_chunks, read_schema
+from wlkernelnn.datasets.files.table_chunks import check_text_column, find_tables, read_chunks, read_schema
 from wlkernelnn.training.options import BATCH
 
 from .parts import Counts, Parts, digest_and_size, write_table
@@ -221,10 +221,7 @@ def _pieces(sources: Sequence[Path], schema: pa.Schema, read: Sequence[str]) -> 
     """The rows of all files, with the types of the first; none of an empty file."""
     first = 0
     for column in read:
-        kind = schema.field(column).type
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        if str(kind) not in ("string", "large_string", "string_view", "null"):
-            raise ValueError(f"{sources[0]}: column {column!r} holds {kind}, expected text")
+        check_text_column(schema, column, sources[0])
     for source in sources:
         in_source = 0
         for table, lines, unreadable in read_chunks(source, ROWS):
