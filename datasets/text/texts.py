@@ -163,8 +163,7 @@ def texts_from(
         raise ValueError(
             f"{where}: texts, labels and split need columns of their own, got {', '.join(columns)}"
         )
-    if text_column in schema.names:  # others are named when they are read
-        check_text_column(schema, text_column, where)
+    check_text_column(schema, text_column, where)
     frame = read_table(path, columns)
     if label_column is not None:
         _check_labels(kind_of(schema, label_column), where, label_column)
@@ -250,7 +249,7 @@ def _tell_of_missing(labels: Sequence[str], where: str, column: str) -> None:
         if name.lower() in MISSING:
             logger.warning(
                 f"{where}: column {column!r}: {name!r} is a class of its own, in {labels.count(name):,} rows"
-                "; if it says that there is no label, leave these cells empty"
+                ". Leave cells without a label empty"
             )
 
 
