@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,16 @@ sys.modules.setdefault("outdated", None)  # type: ignore[arg-type]
 
 # Each full collection goes through all that was imported, half a second long.
 gc.set_threshold(100_000)
+
+# No power fails while tests run; those that train wait a tenth of their time for the disk at every file.
+os.fsync = lambda handle: None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test marked ``halved`` every second combination is among the slow ones, drawn by its name."""
+    for item in items:
+        if item.get_closest_marker("halved") and zlib.crc32(item.name.encode()) % 2:
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from wlkernelnn.testing.string_laws import parts, read
 ANY = settings(max_examples=8, deadline=None, derandomize=True)
 
 
+@pytest.mark.halved
 @ALL_MODELS
 def test_both_layouts(make: Make) -> None:
     model = drawn(make)
@@ -48,6 +49,7 @@ def test_both_layouts_have_the_same_gradients(make: Make) -> None:
         torch.testing.assert_close(one, other)
 
 
+@pytest.mark.halved
 @ALL_MODELS
 def test_transforms_of_torch_func(make: Make) -> None:
     model, (x, ptr) = drawn(make), end_to_end(some())
@@ -60,6 +62,7 @@ UNROLLED = ("rrnn", "rrnn-gru", "rrnn-merging", "bidirectional", "rnn-bidirectio
 ALIKE = ("rkm-cifg", "rkm-sync", "rkm-linear-state", "rkm", "rkm-ran", "stack", "string_kernel-learned")
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     "make",
     [
@@ -83,6 +86,7 @@ def test_compiles_whole_on_padded_strings(make: Make) -> None:
         torch.testing.assert_close(compiled(x)[0], model(x)[0])
 
 
+@pytest.mark.halved
 @ALL_MODELS
 def test_strings_do_not_meet(make: Make) -> None:
     model = drawn(make)

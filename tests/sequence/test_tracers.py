@@ -83,6 +83,7 @@ FEW = {
 LAYERS = MODELS | SIZED | FEW | {"rkm-plain-lstm": lambda width: RKM(width, 4, "lstm", layer_norm=False)}
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("name", "way"),
     [
@@ -118,6 +119,7 @@ CASES = [
 ]
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(("name", "way"), CASES)
 def test_layers(name: str, way: str) -> None:
     model = Output(LAYERS[name](D))

@@ -114,6 +114,7 @@ def test_bounded_over_many_steps(kernel: str) -> None:
         assert out.abs().max() <= 1 + 1e-9
 
 
+@pytest.mark.halved
 @KERNELS
 @pytest.mark.parametrize("feedback", [False, True], ids=["open", "feedback"])
 def test_gradients_are_those_of_differences(kernel: str, feedback: bool) -> None:

@@ -67,6 +67,7 @@ def close(one: object, other: object) -> None:
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.halved
 @ALL_CELLS
 @SETS
 def test_each_direction_by_hand(make: Make, lengths: list[int]) -> None:
@@ -196,6 +197,7 @@ def same_rows(out: Tensor | PackedSequence, expected: Tensor | PackedSequence) -
     torch.testing.assert_close(out, expected)
 
 
+@pytest.mark.halved
 @ALL_CELLS
 @pytest.mark.parametrize(
     ("lengths", "enforce_sorted"),

@@ -82,6 +82,7 @@ class WithEdges(torch.nn.Module):
         return self.conv(x, edge_index, edge_attr)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("name", LAYERS)
 @given(batch=batches())
 @settings(max_examples=5, deadline=None)

@@ -49,6 +49,7 @@ CASES = [
 ]
 
 
+@pytest.mark.halved
 @ALL_LAYERS
 @pytest.mark.parametrize(("tracer", "options"), CASES)
 def test_tracers(layer: str, options: str, tracer: str) -> None:
@@ -99,6 +100,7 @@ def _compiled(conv: KernelConv, *args: Tensor) -> Any:
     return torch.compile(conv, backend="aot_eager")
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("side", [0, 1], ids=["source", "target"])
 @pytest.mark.parametrize(
     "layer",

@@ -38,6 +38,7 @@ def watched(net: GraphKernelNetwork, monkeypatch: pytest.MonkeyPatch) -> list[in
     return rows
 
 
+@pytest.mark.halved
 @pairwise(shape=SHAPES, make=[odd_graphs, regression_set], capacity=[3, 100, 10_000])
 def test_the_same_predictions(shape: dict[str, Any], make: Any, capacity: int) -> None:
     data = make()

@@ -60,6 +60,7 @@ def scaled(graph: Data, scale: float) -> Data:
     return graph
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("pair", "depth"),
     # Three times exp(exp(…)) of what several edges bring leaves float64.
@@ -127,6 +128,7 @@ def string_stack(activation: str, depth: int, scale: float, **options: Any) -> l
     return layers
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("pair", "depth"),
     [(pair, 2 if name == "exp" else 3 - i % 2) for i, (name, pair) in enumerate(PAIRS.items())],

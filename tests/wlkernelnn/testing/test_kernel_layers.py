@@ -76,6 +76,7 @@ def test_equation_7_with_sums(edges: Edges, decay: float | str, walk_length: int
     check()
 
 
+@pytest.mark.halved
 @pairwise(
     edges=EDGES,
     decay=DECAYS,

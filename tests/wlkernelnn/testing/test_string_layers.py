@@ -58,6 +58,7 @@ def assert_always(assertion: Assertion, layer: StringKernelConv, allowed: float 
     check()
 
 
+@pytest.mark.halved
 @pairwise(ngram=NGRAMS, decay=DECAYS, normalize=NORMALIZE)
 def test_theorem_1(ngram: int, decay: Any, normalize: bool) -> None:
     """And Table 4 (b), which is (1 − λ)ⁿ Z' times the kernel of Table 5 (b)."""
@@ -76,12 +77,14 @@ def test_footnote_3(ngram: int, act: str | None) -> None:
     assert_always(assert_is_word_cnn, made(ngram=ngram, decay=0, compose="add", act=act))
 
 
+@pytest.mark.halved
 @pairwise(ngram=NGRAMS, normalize=NORMALIZE, decay=[*DECAYS, "gated", "feedback"])
 def test_walks_on_strings(ngram: int, decay: Any, normalize: bool) -> None:
     options = {"decay": "gated", "feedback": True} if decay == "feedback" else {"decay": decay}
     assert_always(assert_walks_on_strings, made(ngram=ngram, normalize=normalize, **options))
 
 
+@pytest.mark.halved
 @pairwise(ngram=NGRAMS, normalize=NORMALIZE, decay=[*DECAYS, "gated", "feedback"])
 def test_walks_on_graphs(ngram: int, decay: Any, normalize: bool) -> None:
     """Batches of PyG: strings, and trees with weights of edges."""

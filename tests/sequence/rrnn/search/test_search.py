@@ -76,6 +76,7 @@ def naive(
     return search_naive(with_zeros(start), weight, bias, space, scorer_of(**rest), *options)
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("bounded", [False, True], ids=["", "bounded"])
 @pytest.mark.parametrize("distinct", [False, True], ids=["", "distinct"])
 @pytest.mark.parametrize("how", CHOICES)

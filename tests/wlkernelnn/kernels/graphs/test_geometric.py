@@ -34,6 +34,7 @@ def closed_form(g: Data, h: Data, decay: float) -> float:
     return float(np.linalg.inv(np.eye(len(matrix)) - decay * matrix).sum())
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("share", [0.2, 0.97])
 def test_closed_form_and_its_bound(options: dict[str, object], share: float) -> None:

@@ -89,6 +89,7 @@ def close(found: Any, expected: Any, composition: str | Composition) -> None:
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.halved
 @pairwise(composition=COMPOSITIONS, shape=[(1, 2), (2, 1), (2, 2)], decay=[0, 0.4])
 def test_equals_recursion(composition: str | Composition, shape: tuple[int, int], decay: float) -> None:
     num_layers, ngram = shape
@@ -112,6 +113,7 @@ TABLE_4: dict[str, dict[str, Any]] = {
 VARIANTS = pytest.mark.parametrize("options", TABLE_4.values(), ids=TABLE_4)
 
 
+@pytest.mark.halved
 @pairwise(
     options=TABLE_4,
     composition=["identity", "polynomial", "arccos1"],

@@ -90,6 +90,7 @@ def assert_fast_is_naive(edges: Edges, values: dict[str, Tensor], device: str, t
     assert_same_with_gradients(fast, naive, list(values.values()))
 
 
+@pytest.mark.halved
 @PAIRS
 def test_same_as_naive(given: str, edges: str, dtype: torch.dtype, device: str) -> None:
     assert_fast_is_naive(

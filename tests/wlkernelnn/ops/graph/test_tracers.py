@@ -70,6 +70,7 @@ def arguments() -> tuple[Tensor, ...]:
     return x, torch.randint(N, (2, E)), torch.randint(TYPES, (E,))
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("tracer", TRACERS)
 @pytest.mark.parametrize("op", OPS)
 def test_tracers(op: str, tracer: str) -> None:

@@ -162,6 +162,7 @@ def test_under_autocast() -> None:
         assert bool((came - right).norm() < 0.05 * right.norm())
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize(
     ("name", "norm"),
     [

@@ -78,6 +78,7 @@ IN_TURN = [
 ]
 
 
+@pytest.mark.halved
 @IN_TRITON
 @pytest.mark.parametrize(("lengths", "decay", "n", "compose", "normalize", "carried"), IN_TURN)
 def test_same_as_naive_in_triton(
@@ -101,6 +102,7 @@ def test_same_as_naive(
     assert_same(lengths, compose, normalize, inputs_of(lengths, n, decay, carried))
 
 
+@pytest.mark.halved
 @ALL_DECAYS
 @pytest.mark.parametrize("lengths", [LENGTHS["ragged"], LENGTHS["equal"]], ids=["ragged", "equal"])
 def test_single_precision(lengths: list[int], decay: str, device: str) -> None:

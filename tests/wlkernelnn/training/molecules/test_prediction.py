@@ -105,6 +105,7 @@ def network_and_its_twin_by_nodes(name: str, data: PackedGraphs) -> tuple[GraphN
     return net, twin
 
 
+@pytest.mark.halved
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("make", [odd_graphs, classification_set, with_additions])
 def test_by_colours_as_by_nodes(
