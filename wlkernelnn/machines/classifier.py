@@ -17,10 +17,12 @@ from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from wlkernelnn.utils.checks import weights_of
+from wlkernelnn.kernels.base import structures_in
+from wlkernelnn.utils.checks import checked_weights, weights_of
 
 from .evidence import LaplaceEvidence
 from .gaussian_process import GaussianProcess, Target
+from .known import take
 from .laplace import Labels, laplace
 from .posterior import ExactPosterior, NystromPosterior
 
@@ -121,21 +123,26 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
             X: Structures ``[n]``.
             y: Classes of any names ``[n]``, or 0 and 1 ``[n, T]``; NaN or ``None`` where one is missing.
                 A target of ``[n, T]`` with one class alone has its frequency everywhere, and a warning.
-            sample_weight: Positive numbers ``[n]``; how large they are beside each other counts.
+            sample_weight: Numbers ``[n]``; how large they are beside each other counts, and 0 leaves a row
+                out, as if it had not been given.
 
         Raises:
             ValueError: Less than two classes, or others than 0 and 1 of ``[n, T]``; or as
                 :meth:`GaussianProcess.fit`.
         """
+        X, y = structures_in(X), _labels(y)
+        weight = checked_weights(sample_weight, len(X))
+        if len(counted := np.flatnonzero(weight)) < len(X) == len(y):
+            X, y, weight = take(X, counted), y[counted], weight[counted]
         label, self.classes_ = labels_of(y, len(X))
-        self.machine_ = LatentProcess(**self.get_params(deep=False)).fit(X, label, sample_weight)
+        self.machine_ = LatentProcess(**self.get_params(deep=False)).fit(X, label, weight)
         columns = label.reshape(len(label), -1)
         for number, column in enumerate(columns.T):
             if len(only := np.unique(column[~np.isnan(column)])) == 1:
                 only_one = f"all rows have class {only[0]:g}: its frequency is predicted"
                 logger.warning(f"target {number}: {only_one}")
         means = self.machine_.leave_one_out()[0].reshape(columns.shape)
-        self.slope_, self.intercept_ = platt_scalings(means, columns, sample_weight)
+        self.slope_, self.intercept_ = platt_scalings(means, columns, weight)
         return self
 
     @property
@@ -179,8 +186,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            ValueError: y has another shape than predictions or classes of another kind, a weight is not
-                positive, or the kernel cannot compare the structures.
+            ValueError: y has another shape than predictions or classes of another kind, a weight is negative,
+                or the kernel cannot compare the structures.
         """
         true, predicted = _labels(y), self.predict(X)
         if true.shape != predicted.shape:
@@ -194,10 +201,8 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
         right[known] = predicted[known] == true[known]
         rows = np.asarray(right.reshape(len(right), -1).all(axis=1))
         counted = known.reshape(len(known), -1).any(axis=1)
-        if not counted.any():
-            return float("nan")
-        weights, _ = weights_of(sample_weight, np.where(counted, 0.0, np.nan)[:, None])
-        return float(np.average(rows[counted], weights=weights[counted, 0]))
+        weight = np.where(counted, checked_weights(sample_weight, len(rows)), 0.0)
+        return float(np.average(rows, weights=weight)) if weight.any() else float("nan")
 
     def leave_one_out(self) -> np.ndarray:
         """Probability of the second class of every training target, as all other rows predict it.
@@ -258,9 +263,9 @@ def probabilities(log_odds: np.ndarray, several: bool) -> np.ndarray:
     return p / p.sum(axis=1, keepdims=True) if several else p
 
 
-def platt_scalings(means: np.ndarray, y: np.ndarray, weight: ArrayLike | None = None) -> np.ndarray:
+def platt_scalings(means: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Slopes and intercepts ``[2, T]`` of targets ``[n, T]``, NaN where one is missing."""
-    weights, _ = weights_of(weight, y)
+    weights, _ = weights_of(np.ones(len(y)) if weight is None else weight, y)
     known = [~np.isnan(column) for column in y.T]
     return np.transpose(
         [

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from wlkernelnn.kernels.base import copied, structures_in
 from wlkernelnn.kernels.transformer import kernel_parts
-from wlkernelnn.utils.checks import check_count, weights_of
+from wlkernelnn.utils.checks import check_count, checked_weights, weights_of
 
 from .evidence import Evidence, RegressionEvidence
 from .known import Block, Known, add_block, flat_molecules, take
@@ -119,12 +119,13 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         Args:
             X: Structures ``[n]``.
             y: Targets ``[n]`` or ``[n, T]``, NaN where one is missing.
-            sample_weight: Positive numbers ``[n]``: weight 2 is that of a mean of two measurements.
+            sample_weight: Numbers ``[n]``: weight 2 is that of a mean of two measurements, and 0 leaves a row
+                out, as if it had not been given.
 
         Raises:
             TypeError: ``kernel`` is not a kernel, or y holds no real numbers.
             ValueError: Shapes do not fit, a target has no value or one that is infinite or too large or small
-                to be squared, a weight is not positive, or the kernel cannot compare the structures.
+                to be squared, a weight is negative, or the kernel cannot compare the structures.
         """
         for name in ("num_landmarks", "max_fit_rows"):
             if getattr(self, name) is not None:
@@ -140,11 +141,14 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         y = y[:, None] if self._single else y
         if y.ndim != 2 or len(y) != len(X):
             raise ValueError(f"y must be [{len(X)}] or [{len(X)}, T], as long as X, got {list(y.shape)}")
+        weight = checked_weights(sample_weight, len(y))
+        if len(counted := np.flatnonzero(weight)) < len(y):
+            X, y, weight = take(X, counted), y[counted], weight[counted]
         if np.isinf(y).any():
             raise ValueError("y must be finite, or NaN where a target is missing")
         if len(missing := np.flatnonzero(np.isnan(y).all(axis=0))):
             raise ValueError(f"y: target {missing[0]} has no value")
-        weights, units = weights_of(sample_weight, y)
+        weights, units = weights_of(weight, y)
 
         order = check_random_state(self.random_state).permutation(len(y))
         parts = [clone(part) for part in summands(self.kernel)]
@@ -303,16 +307,15 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            ValueError: y has another shape than predictions, a target has no value, or the kernel cannot
-                compare the structures.
+            ValueError: y has another shape than predictions, a target has no value, a weight is negative, or
+                the kernel cannot compare the structures.
         """
         y, predicted = _numbers(y), np.asarray(self.predict(X))
         if y.shape != predicted.shape:
             raise ValueError(f"y must be {[*predicted.shape]}, as predictions, got {[*y.shape]}")
-        weights, _ = weights_of(sample_weight, y.reshape(len(y), -1))
-        scores = []
-        for true, found, weight in zip(*(np.atleast_2d(a.T) for a in (y, predicted, weights)), strict=True):
-            known = ~np.isnan(true)
+        weight, scores = checked_weights(sample_weight, len(y)), []
+        for true, found in zip(*(np.atleast_2d(a.T) for a in (y, predicted)), strict=True):
+            known = ~np.isnan(true) & (weight > 0)
             scores.append(r2_score(true[known], found[known], sample_weight=weight[known]))
         return float(np.mean(scores))
 

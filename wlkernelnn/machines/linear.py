@@ -20,7 +20,7 @@ from wlkernelnn.kernels.flat_graphs import FlatGraphs, store_graphs
 from wlkernelnn.kernels.graphs.counts import count_matrix
 from wlkernelnn.kernels.graphs.wl_subtree import column_counts
 from wlkernelnn.ops.spans import bounds_of
-from wlkernelnn.utils.checks import weights_of
+from wlkernelnn.utils.checks import checked_weights, weights_of
 
 from .classifier import probabilities
 from .parts import about_training, check_same_features, drawn_rows, targets_of
@@ -96,18 +96,22 @@ class LinearMachine(BaseEstimator):
         Args:
             data: Molecules of any features, with targets ``[n, T]``, NaN where one is missing. What is said
                 of whole molecules, such as descriptors, is not looked at.
-            sample_weight: Positive numbers ``[n]``; how large they are beside each other counts.
+            sample_weight: Numbers ``[n]``; how large they are beside each other counts, and 0 leaves a
+                molecule out, as if it had not been given.
 
         Raises:
             TypeError: ``data`` is not packed.
             ValueError: Less than two molecules, a target without any value or with one class alone, or a
-                weight is not positive.
+                weight is negative.
         """
+        weight = checked_weights(sample_weight, len(data))
+        if len(counted := np.flatnonzero(weight)) < len(data):
+            data, weight = data[counted], weight[counted]
         self.about = about_training(data)
         if known := _edge_values(data):
             self.about["edge_values"] = known
         y, strata = targets_of(data, self.about), data.measured.numpy()
-        weight, _ = weights_of(sample_weight, y)
+        weights, _ = weights_of(weight, y)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         rows, groups = drawn_rows(y, _DRAWN, seed), replicate_groups(data)
         some = None if groups is None else groups[rows]
@@ -118,7 +122,7 @@ class LinearMachine(BaseEstimator):
             shallow = ColourTable(table.codes, table.levels[:depth])
             features = self._features(graphs, columns[: depth + 1], shallow)
             penalties, predicted, error = self._choose(
-                features[rows], y[rows], weight[rows], strata[rows], some, seed
+                features[rows], y[rows], weights[rows], strata[rows], some, seed
             )
             self.errors_[depth] = error
             if error > min(self.errors_.values()):
@@ -126,11 +130,11 @@ class LinearMachine(BaseEstimator):
             self.num_iterations_, self.table_, self.penalties_ = depth, shallow, penalties
             self._left_out, best = np.full(y.shape, np.nan), features
             self._left_out[rows] = self._values(predicted)
-        fitted = [self._fit_target(best, *each) for each in zip(y.T, weight.T, self.penalties_, strict=True)]
+        fitted = [self._fit_target(best, *each) for each in zip(y.T, weights.T, self.penalties_, strict=True)]
         self.weights_ = np.stack([coefficients for coefficients, _ in fitted], axis=1)
         self.intercept_ = np.array([intercept for _, intercept in fitted])
         self.scale_ = np.ones(y.shape[1]) if self._classifies else np.nanstd(y, axis=0)
-        self.std_ = np.sqrt(np.nanmean(weight * (y - self._left_out) ** 2, axis=0))
+        self.std_ = np.sqrt(np.nanmean(weights * (y - self._left_out) ** 2, axis=0))
         having = np.bincount(best.indices, minlength=best.shape[1])
         self.frequent_ = np.argsort(-having, kind="stable")[:_FINGERPRINT]
         self._tell()

@@ -59,10 +59,13 @@ def left_out(
 def logistic(
     features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, penalty: float
 ) -> tuple[np.ndarray, float]:
-    """Weights ``[columns]`` and intercept of the log-odds of class 1; of one class alone, its frequency."""
+    """Weights ``[columns]`` and intercept of the log-odds of class 1; of one class alone, its frequency.
+
+    The intercept has no penalty: the mean probability is the frequency of class 1 under every penalty.
+    """
     if np.ptp(y) == 0:
         return np.zeros(features.shape[1]), _frequency(y, weight)
-    model = LogisticRegression(C=1 / penalty, solver="liblinear", max_iter=1000)
+    model = LogisticRegression(C=1 / penalty, solver="newton-cg", tol=1e-5, max_iter=1000)
     model.fit(features, y > 0.5, sample_weight=weight)
     return model.coef_[0], float(model.intercept_[0])
 

@@ -107,23 +107,35 @@ def holds_integers(values: Tensor) -> bool:
     return not (values.is_floating_point() or values.is_complex() or values.dtype == torch.bool)
 
 
-def weights_of(sample_weight: ArrayLike | None, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def checked_weights(sample_weight: ArrayLike | None, length: int) -> np.ndarray:
+    """Sample weights as float64 ``[length]``; ``None``: all rows count alike.
+
+    Raises:
+        ValueError: They are not as many as rows, one is negative or not finite, or all are 0.
+    """
+    if sample_weight is None:
+        return np.ones(length)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (length,):
+        raise ValueError(f"sample_weight must be [{length}], as long as X, got {[*weight.shape]}")
+    if len(wrong := np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))):
+        raise ValueError(f"sample_weight: row {wrong[0]} has {weight[wrong[0]]}, expected 0 or more")
+    if not weight.any():
+        raise ValueError("sample_weight: all rows have 0, expected one at least that counts")
+    return weight
+
+
+def weights_of(weight: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weights of the rows of each target, of mean 1: priors and penalties are of rows that count once.
 
     And the means that they were divided by.
 
     Args:
-        sample_weight: Positive numbers ``[n]``; ``None``: all rows count alike.
+        weight: Positive numbers ``[n]``, see :func:`checked_weights`.
         y: Targets ``[n, T]``, NaN where one is missing: such a row is in no mean.
 
     Returns:
         ``[n, T]``, ``[T]``.
-
-    Raises:
-        ValueError: They are not positive, or not as many as rows.
     """
-    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (len(y),) or not (np.isfinite(weight) & (weight > 0)).all():
-        raise ValueError(f"sample_weight must be {len(y)} positive numbers")
     means = np.array([weight[~np.isnan(column)].mean() for column in y.T])
     return weight[:, None] / means, means

@@ -8,6 +8,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 from sklearn.base import clone, is_classifier
+from sklearn.ensemble import BaggingClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier as SklearnClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.linear_model import LogisticRegression
@@ -244,6 +245,23 @@ def test_classes_of_several_kinds_are_refused() -> None:
         GaussianProcessClassifier(MoleculeKernel()).fit(SMILES, ["a", 1] * 12)
 
 
+def test_a_weight_of_0_leaves_a_row_out() -> None:
+    """Also the only rows of a class, which then is none; so do scikit-learn's ensembles."""
+    weight = np.where(np.arange(24) % 3, 1.0, 0.0)
+    names = np.where(weight > 0, NAMES, "other")
+    kernel = MoleculeKernel()
+    machine = GaussianProcessClassifier(kernel).fit(SMILES, names, weight)
+    some = [SMILES[row] for row in np.flatnonzero(weight)]
+    expected = GaussianProcessClassifier(kernel).fit(some, names[weight > 0])
+    assert [*machine.classes_] == [*expected.classes_]
+    np.testing.assert_array_equal(machine.predict_proba(SMILES), expected.predict_proba(SMILES))
+    rows = np.array(SMILES, dtype=object)[:, None]
+    bag = BaggingClassifier(GaussianProcessClassifier(kernel), n_estimators=3, random_state=0).fit(
+        rows, NAMES
+    )
+    assert bag.score(rows, NAMES) > 0.8
+
+
 def test_score_reads_classes_and_weights_as_fit_does() -> None:
     kernel = MoleculeKernel()
     missing = pd.Series([None, *(name == "amine" for name in NAMES[1:])], dtype="boolean")
@@ -253,6 +271,7 @@ def test_score_reads_classes_and_weights_as_fit_does() -> None:
     assert machine.score(SMILES, wrong, sample_weight=[1.0] * 23 + [23.0]) == 0.5
     with pytest.raises(ValueError, match="given the classes"):
         machine.score(SMILES, [0, 1] * 12)
-    for weight in (np.ones(3), -np.ones(24)):
-        with pytest.raises(ValueError, match="sample_weight must be 24 positive numbers"):
+    assert machine.score(SMILES, wrong, sample_weight=[1.0] * 23 + [0.0]) == 1
+    for weight, what in ((np.ones(3), r"must be \[24\]"), (-np.ones(24), "row 0 has -1.0")):
+        with pytest.raises(ValueError, match=f"sample_weight.* {what}"):
             machine.score(SMILES, NAMES, sample_weight=weight)

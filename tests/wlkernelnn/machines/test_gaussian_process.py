@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import check_grad
 from sklearn.base import clone
+from sklearn.ensemble import BaggingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel, WhiteKernel
 from sklearn.metrics import r2_score
@@ -125,6 +126,23 @@ def test_several_targets_are_several_machines() -> None:
     np.testing.assert_allclose(left_out[known, 1], second.leave_one_out()[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("num_landmarks", [None, 20])
+def test_a_weight_of_0_leaves_a_row_out(num_landmarks: int | None) -> None:
+    weight = np.where(np.arange(60) % 4, np.linspace(0.5, 1.5, 60), 0)
+    machine = GaussianProcess(RBF(), num_landmarks=num_landmarks)
+    expected = clone(machine).fit(X[weight > 0], Y[weight > 0], weight[weight > 0])
+    mean, std = machine.fit(X, np.where(weight, Y, np.inf), weight).predict(NEW, return_std=True)
+    np.testing.assert_array_equal([mean, std], expected.predict(NEW, return_std=True))
+    np.testing.assert_array_equal(machine.leave_one_out(), expected.leave_one_out())
+    assert machine.score(X, Y, weight) == expected.score(X[weight > 0], Y[weight > 0], weight[weight > 0])
+
+
+def test_it_is_bagged() -> None:
+    """scikit-learn's ensembles say by weights which rows were drawn, 0 of those that were not."""
+    bag = BaggingRegressor(GaussianProcess(RBF()), n_estimators=3, random_state=0).fit(X, Y)
+    assert bag.score(X, Y) > 0.5
+
+
 def test_a_weight_of_two_is_a_row_twice() -> None:
     weight = np.ones(60)
     weight[:10] = 2
@@ -198,8 +216,9 @@ def test_repeated_molecules_with_different_targets_are_noise() -> None:
         (Y[:-1], None, r"y must be \[60\] or \[60, T\], as long as X, got \[59, 1\]"),
         (np.where(Y > 6, np.inf, Y), None, "y must be finite, or NaN where a target is missing"),
         (np.stack([Y, np.full(60, np.nan)], 1), None, "y: target 1 has no value"),
-        (Y, np.zeros(60), "sample_weight must be 60 positive numbers"),
-        (Y, np.ones(3), "sample_weight must be 60 positive numbers"),
+        (Y, np.zeros(60), "sample_weight: all rows have 0, expected one at least"),
+        (Y, np.ones(3), r"sample_weight must be \[60\], as long as X, got \[3\]"),
+        (Y, np.where(np.arange(60) == 7, -0.5, 1.0), "sample_weight: row 7 has -0.5, expected 0 or more"),
     ],
 )
 def test_mistakes_are_named(y: np.ndarray, weight: np.ndarray | None, message: str) -> None:
