@@ -94,7 +94,7 @@ def _ridge(penalty: float) -> BaseEstimator:
 
 
 def _logistic(penalty: float) -> BaseEstimator:
-    return LogisticRegression(C=1 / penalty, solver="newton-cg", tol=1e-5, max_iter=1000)
+    return LogisticRegression(C=1 / penalty, solver="liblinear", max_iter=1000)
 
 
 def ridge_baseline(data: PackedGraphs, split_idx: SplitIndex, degree: int) -> Record:
