@@ -43,6 +43,9 @@ def pyg_parts(
     if left_out := sorted(set().union(*(graph.keys() for graph in items)) - _READ):
         logger.warning(f"PackedGraphs.from_pyg: a store has no place for {', '.join(left_out)}: left out")
     smiles = [graph.get("smiles") for graph in items]
+    written = [isinstance(text, str) for text in smiles]
+    if any(written) and not all(written):
+        raise ValueError(f"graph {written.index(False)}: has no smiles, and graph {written.index(True)} has")
     return {
         "x": x,
         "edge_index": np.concatenate([np.zeros((2, 0), np.int64), *edges], axis=1),
@@ -50,7 +53,7 @@ def pyg_parts(
         "edge_ptr": ends.ptr,
         "edge_type": edge_type,
         "y": y,
-        "smiles": smiles if smiles and all(isinstance(text, str) for text in smiles) else None,
+        "smiles": smiles if any(written) else None,
         "graph_x": attribute_rows(items, "graph_x", np.ones(len(items), dtype=np.int64)),
         "description": Description(
             name=name if isinstance(name, str) else "",

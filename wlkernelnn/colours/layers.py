@@ -15,15 +15,15 @@ from torch_geometric.nn import aggr as aggregations
 from torch_geometric.nn.aggr.fused import FusedAggregation
 from torch_geometric.utils import scatter
 
-from wlkernelnn.conv.graph import EdgeFeatures, Graph
+from wlkernelnn.conv.graph import EdgeFeatures, Graph, edge_features
 from wlkernelnn.conv.graph import Step as KernelStep
-from wlkernelnn.conv.kernel_conv import KernelConv
+from wlkernelnn.conv.kernel_conv import KernelConv, writes_propagate
 
 from .calls import plain, settings
 from .colouring import Colouring, Step
 from .comparing import Values, compare_with_nodes
 from .norms import CountedRows, has_batch_statistics
-from .rowwise import is_rowwise_container
+from .rowwise import is_rowwise_container, is_rowwise_module
 from .sums import with_fast_sums
 
 _KNOWN = (
@@ -92,9 +92,23 @@ def refusal(conv: MessagePassing) -> str | None:
         return "with cached=True it computes on the graph of its first call"
     if any(isinstance(part, torch.nn.SyncBatchNorm) for part in conv.modules()):
         return "SyncBatchNorm counts rows, not nodes"
+    if isinstance(conv, KernelConv):
+        return _kernel_refusal(conv)
     for part in conv.aggr_module.modules():
         if isinstance(part, aggregations.Aggregation) and not isinstance(part, _OF_SETS):
             return f"{type(part).__name__} depends on more than the set of the neighbours"
+    return None
+
+
+def _kernel_refusal(conv: KernelConv) -> str | None:
+    """The same of a layer of this package."""
+    for name in ("forward", "graph"):
+        if getattr(type(conv), name) is not getattr(KernelConv, name):
+            return f"its class has its own {name}; write outputs or message instead"
+    act = getattr(conv, "act", None)
+    of_torch = type(act).__module__.startswith("torch.nn.")
+    if has_batch_statistics(conv) or (of_torch and not is_rowwise_module(act, ())):
+        return f"its activation {type(act).__name__} looks at several nodes"
     return None
 
 
@@ -205,7 +219,8 @@ def _is_known(conv: MessagePassing) -> bool:
 def _computes_as(conv: MessagePassing, known: type[MessagePassing]) -> bool:
     """Whether a layer has the methods of a class: it is one, or changes nothing that counts."""
     methods = ("forward", "message", "aggregate", "update", "edge_update")
-    return all(getattr(type(conv), name) is getattr(known, name) for name in methods)
+    same = all(getattr(type(conv), name) is getattr(known, name) for name in methods)
+    return same and not writes_propagate(type(conv))
 
 
 def _pair(value: Any, step: Step) -> tuple[Tensor, Tensor | None]:
@@ -293,14 +308,14 @@ def _run_kernel_layer(
 ) -> Tensor:
     """A layer of this package, which knows levels itself."""
     (x,) = nodes.values()
+    weight, attr, edge_type = (edges.get(f"edge_{name}") for name in ("weight", "attr", "type"))
+    conv.check_edges(attr, edge_type)
+    weight = None if weight is None else weight.to(x.dtype)
+    of_kinds = edge_features(colours.edge_first.numel(), weight, attr, edge_type, conv.num_edge_types)
     steps = []
     for step in colours.steps[level : level + num_steps(conv)]:
-        given = {name: value.index_select(0, step.kind) for name, value in edges.items()}
-        weight = given.get("edge_weight")
         features = EdgeFeatures(
-            None if weight is None else weight.reshape(-1, 1).to(x.dtype),
-            given.get("edge_attr"),
-            given.get("edge_type"),
+            *(None if value is None else value.index_select(0, step.kind) for value in of_kinds)
         )
         steps.append(KernelStep(step.edge_index, step.size, features, None, (step.edges, features), step.own))
     return conv.outputs(x, Graph(steps))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 from torch.fx import Node
 from torch_geometric import nn as pyg
@@ -54,12 +55,15 @@ _MODULES = (
 
 def is_rowwise_module(module: nn.Module, declared: tuple[type[nn.Module], ...]) -> bool:
     """Whether a module computes every row from the same row of its inputs, batch norm set aside."""
+    if isinstance(module, nn.Embedding) and module.scale_grad_by_freq:
+        return False
     if isinstance(module, (*_MODULES, *declared)) or _is_encoder(module):
         return True
     if isinstance(module, pyg.LayerNorm):
         return module.mode == "node"
     if isinstance(module, pyg.MLP):
-        return all(is_rowwise_module(part, declared) for part in [*module.lins, *module.norms])
+        parts = all(is_rowwise_module(part, declared) for part in [*module.lins, *module.norms])
+        return parts and _is_rowwise_activation(module.act, declared)
     if isinstance(module, (nn.Softmax, nn.LogSoftmax, nn.Softmin, nn.GLU)):
         return isinstance(module.dim, int) and (module.dim == -1 or module.dim > 0)
     if isinstance(module, nn.Flatten):
@@ -75,6 +79,14 @@ def is_rowwise_container(module: nn.Module) -> bool:
     if isinstance(module, (nn.Sequential, nn.ModuleList, nn.ModuleDict, pyg.Sequential)):
         return all(map(is_rowwise_container, module.children()))
     return is_rowwise_module(module, ())
+
+
+def _is_rowwise_activation(act: Any, declared: tuple[type[nn.Module], ...]) -> bool:
+    """Whether an activation, a module or a function of torch, is none or computes row by row."""
+    if act is None or isinstance(act, nn.Module):
+        return act is None or is_rowwise_module(act, declared)
+    name = getattr(act, "__name__", "")
+    return name in _ELEMENTWISE and act in (getattr(torch, name, None), getattr(nn.functional, name, None))
 
 
 def _is_encoder(module: nn.Module) -> bool:
@@ -118,6 +130,8 @@ def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any]
     """
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     args: dict[Any, Any] = dict(enumerate(node.args)) | node.kwargs
+    if name == "embedding" and args.get(5, args.get("scale_grad_by_freq")):
+        return None  # its gradients count rows
     if name in ("linear", "bilinear", "embedding", "matmul", "mm"):
         weights = args.get(2 if name == "bilinear" else 1, args.get("weight"))
         return ByRows(2 if name == "matmul" else 0) if is_rows(args.get(0)) and not is_rows(weights) else None

@@ -18,6 +18,7 @@ from torch_geometric.nn import (
     SumAggregation,
 )
 
+from wlkernelnn.conv.kernel_conv import writes_propagate
 from wlkernelnn.ops.graph import SortedEdges, neighbor_sum, relabel_sum
 
 _RELU = torch.nn.ReLU()
@@ -38,7 +39,11 @@ def with_fast_sums(
     """
     cls = type(conv)
     of_library = cls.aggregate is MessagePassing.aggregate and cls.update is MessagePassing.update
-    if not of_library or type(conv.aggr_module) not in (SumAggregation, MeanAggregation):
+    if (
+        not of_library
+        or writes_propagate(cls)
+        or type(conv.aggr_module) not in (SumAggregation, MeanAggregation)
+    ):
         return None
     total: Callable[..., Tensor]
     if cls.message is GINEConv.message and "edge_attr" in of_kinds:

@@ -162,7 +162,26 @@ def graph_of_nodes(
             f"edge_index must hold integers of shape [2, E], got {edge_index.dtype} "
             f"of shape {list(edge_index.shape)}"
         )
-    num_edges = edge_index.size(1)
+    features = edge_features(edge_index.size(1), edge_weight, edge_attr, edge_type, num_edge_types)
+    plain = (edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index).long()
+    for side, name, limit in zip(plain, ("source", "target"), size, strict=True):
+        _check_range(f"edge_index has {name} nodes", side, limit, f"for {{}} {name} nodes")
+    return Graph([Step(plain, size, features, edge_index)], of_nodes=True)
+
+
+def edge_features(
+    num_edges: int,
+    edge_weight: Tensor | None,
+    edge_attr: Tensor | None,
+    edge_type: Tensor | None,
+    num_edge_types: int | None,
+) -> EdgeFeatures:
+    """What is known about edges, checked; with ``num_edge_types``, they must have types.
+
+    Raises:
+        ValueError: The shapes do not fit together, or a type is wrong.
+        IndexError: An edge is of an unknown type.
+    """
     values = {"edge_weight": edge_weight, "edge_attr": edge_attr, "edge_type": edge_type}
     for name, value in values.items():
         if value is not None and (value.dim() == 0 or value.size(0) != num_edges):
@@ -173,9 +192,6 @@ def graph_of_nodes(
                 f"edge_weight has shape {list(edge_weight.shape)}, expected one number per edge ({num_edges})"
             )
         edge_weight = edge_weight.reshape(-1, 1)
-    plain = (edge_index.as_tensor() if isinstance(edge_index, EdgeIndex) else edge_index).long()
-    for side, name, limit in zip(plain, ("source", "target"), size, strict=True):
-        _check_range(f"edge_index has {name} nodes", side, limit, f"for {{}} {name} nodes")
     if num_edge_types is not None:
         if edge_type is None or edge_type.dim() != 1 or not holds_integers(edge_type):
             given = "nothing" if edge_type is None else f"{edge_type.dtype} {list(edge_type.shape)}"
@@ -183,9 +199,7 @@ def graph_of_nodes(
                 f"num_edge_types={num_edge_types} needs edge_type: integers of shape [E], got {given}"
             )
         _check_range("edge_type has values", edge_type, num_edge_types, "(num_edge_types={})")
-    edge_type = None if edge_type is None else edge_type.long()
-    features = EdgeFeatures(edge_weight, edge_attr, edge_type)
-    return Graph([Step(plain, size, features, edge_index)], of_nodes=True)
+    return EdgeFeatures(edge_weight, edge_attr, None if edge_type is None else edge_type.long())
 
 
 def graph_of_colours(quotient: Quotient, x: Tensor, num_edge_types: int | None) -> Graph:

@@ -28,6 +28,14 @@ _HOOKS = [
 ]
 
 
+def writes_propagate(cls: type[MessagePassing]) -> bool:
+    """Whether a class has a ``propagate`` of its own, not PyG's or one that PyG generated for a class."""
+    base = next(base for base in cls.__mro__ if "propagate" in vars(base))
+    # The modules that PyG generates are named after the class.
+    generated = vars(base)["propagate"].__module__.startswith(f"{base.__module__}_{base.__name__}_")
+    return base is not MessagePassing and not generated
+
+
 class KernelConv(MessagePassing):
     """Base of the layers.
 
@@ -55,9 +63,8 @@ class KernelConv(MessagePassing):
             step: next(base for base in cls.__mro__ if step in vars(base))
             for step in ("message", "aggregate", "update", "fast_sum")
         }
-        cls._has_fast_sum = (
-            where["message"] is where["fast_sum"] and where["aggregate"] is where["update"] is MessagePassing
-        )
+        of_library = where["aggregate"] is where["update"] is MessagePassing and not writes_propagate(cls)
+        cls._has_fast_sum = of_library and where["message"] is where["fast_sum"]
         names = [
             name.removesuffix("_i").removesuffix("_j")
             for step, own in (("message", 1), ("aggregate", 2), ("update", 2))
@@ -145,6 +152,16 @@ class KernelConv(MessagePassing):
             if nodes is None or nodes.dim() != 2:
                 given = "nothing" if nodes is None else f"shape {list(nodes.shape)}"
                 raise ValueError(f"{name} needs x of shape [N, in_channels] (or a pair of such), got {given}")
+        self.check_edges(edge_attr, edge_type)
+        if edge_weight is not None:
+            # numpy's float64 would make states of float64 where they are multiplied by it.
+            edge_weight = edge_weight.to(source.dtype)
+        size = source.size(0), target.size(0)
+        return graph_of_nodes(edge_index, size, edge_weight, edge_attr, edge_type, self.num_edge_types)
+
+    def check_edges(self, edge_attr: Tensor | None, edge_type: Tensor | None) -> None:
+        """Refuse features of edges that this layer was not made for, and miss none."""
+        name = type(self).__name__
         if self.num_edge_types is None and edge_type is not None:
             raise ValueError(f"{name} got edge_type, but was made without num_edge_types")
         if self.edge_dim is None and edge_attr is not None:
@@ -154,11 +171,6 @@ class KernelConv(MessagePassing):
         ):
             given = "nothing" if edge_attr is None else f"shape {list(edge_attr.shape)}"
             raise ValueError(f"{name} needs edge_attr of shape [E, {self.edge_dim}], got {given}")
-        if edge_weight is not None:
-            # numpy's float64 would make states of float64 where they are multiplied by it.
-            edge_weight = edge_weight.to(source.dtype)
-        size = source.size(0), target.size(0)
-        return graph_of_nodes(edge_index, size, edge_weight, edge_attr, edge_type, self.num_edge_types)
 
     def sum(self, step: Step, **values: Value) -> Tensor:
         """Sum the layer's messages over the edges into every target.

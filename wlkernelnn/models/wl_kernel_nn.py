@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from torch import Tensor
 from torch_geometric.nn.models.basic_gnn import BasicGNN
 
 from wlkernelnn.conv import WLKernelConv
@@ -49,3 +50,17 @@ class WLKernelNN(BasicGNN):
                 "num_edge_types: edges of this model have edge_attr; give one-hot rows and edge_dim"
             )
         return WLKernelConv(in_channels, out_channels, **{"num_iterations": 1, "all_lengths": True} | kwargs)
+
+    def inference_per_layer(self, layer: int, x: Tensor, edge_index: Tensor, batch_size: int) -> Tensor:
+        """States of the first ``batch_size`` nodes, of PyG's ``inference``: it loads their neighbours alone.
+
+        Raises:
+            ValueError: A layer sees further than to the neighbours.
+        """
+        conv = self.convs[layer]
+        if (hops := conv.num_iterations + conv.walks[0].walk_length - 2) > 1:
+            raise ValueError(
+                f"inference loads the neighbours alone, and a layer sees {hops} edges far: call the model on "
+                "the whole graph, or make it with num_iterations=1 and walk_length=2"
+            )
+        return super().inference_per_layer(layer, x, edge_index, batch_size)

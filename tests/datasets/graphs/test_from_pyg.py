@@ -85,6 +85,9 @@ def test_qm9_keeps_its_targets(caplog: pytest.LogCaptureFixture) -> None:
     assert "has no place for pos" in caplog.text
     assert data.y.isnan().tolist() == [[False, True], [True, True]]
     assert data.smiles == ["CCO", "CCO"]
+    del graphs[1].smiles
+    with pytest.raises(ValueError, match="graph 1: has no smiles, and graph 0 has"):
+        PackedGraphs.from_pyg(graphs)
     assert PackedGraphs.from_pyg([path(y=2**24 + 1)], task="regression").measured.tolist() == [[2**24 + 1]]
     assert torch.equal(data[1].x, x)
 

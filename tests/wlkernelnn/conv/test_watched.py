@@ -140,7 +140,14 @@ class HalvedResults(RandomWalkKernelConv):
         return inputs / 2
 
 
-@pytest.mark.parametrize("kind", [HalvedSums, HalvedResults])
+class HalvedPropagate(RandomWalkKernelConv):
+    """A user's layer that changes what was passed."""
+
+    def propagate(self, edge_index: Tensor, size: Any = None, **values: Any) -> Tensor:
+        return super().propagate(edge_index, size=size, **values) / 2
+
+
+@pytest.mark.parametrize("kind", [HalvedSums, HalvedResults, HalvedPropagate])
 def test_sums_and_updates_of_a_subclass_are_taken(kind: type[RandomWalkKernelConv]) -> None:
     edge_index, conv, x = EDGES["random"].edge_index, kind(D, K), torch.randn(12, D)
     plain = RandomWalkKernelConv(D, K)

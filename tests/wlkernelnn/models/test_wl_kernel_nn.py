@@ -119,3 +119,24 @@ def test_it_learns_in_a_loop_of_pyg() -> None:
         loss.backward()
         optimizer.step()
     assert loss < 0.1
+
+
+def test_layer_by_layer_inference_is_of_one_hop() -> None:
+    """PyG's ``inference`` loads the neighbours of some nodes, layer by layer."""
+
+    def inferred(net: WLKernelNN) -> torch.Tensor:
+        h = X
+        for layer in range(2):
+            rows = []
+            for seed in range(len(X)):
+                ids = torch.cat([torch.tensor([seed]), EDGES[0, EDGES[1] == seed]])
+                own = torch.stack([torch.arange(1, len(ids)), torch.zeros(len(ids) - 1, dtype=torch.long)])
+                rows.append(net.inference_per_layer(layer, h[ids], own, 1))
+            h = torch.cat(rows)
+        return h
+
+    net = WLKernelNN(16, 8, 2, 4).eval()
+    torch.testing.assert_close(inferred(net), net(X, EDGES))
+    for options, hops in (({"num_iterations": 2}, 2), ({"walk_length": 4}, 3)):
+        with pytest.raises(ValueError, match=f"a layer sees {hops} edges far"):
+            inferred(WLKernelNN(16, 8, 2, 4, **options))  # type: ignore[arg-type]
