@@ -105,7 +105,7 @@ def _kernel_refusal(conv: KernelConv) -> str | None:
     for name in ("forward", "graph"):
         if getattr(type(conv), name) is not getattr(KernelConv, name):
             return f"its class has its own {name}; write outputs or message instead"
-    act = getattr(conv, "act", None)
+    act = getattr(conv, "act", torch.nn.Identity())
     of_torch = type(act).__module__.startswith("torch.nn.")
     if has_batch_statistics(conv) or (of_torch and not is_rowwise_module(act, ())):
         return f"its activation {type(act).__name__} looks at several nodes"
