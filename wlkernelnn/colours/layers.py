@@ -92,8 +92,8 @@ def refusal(conv: MessagePassing) -> str | None:
         return "with cached=True it computes on the graph of its first call"
     if any(isinstance(part, torch.nn.SyncBatchNorm) for part in conv.modules()):
         return "SyncBatchNorm counts rows, not nodes"
-    if isinstance(conv, KernelConv):
-        return _kernel_refusal(conv)
+    if isinstance(conv, KernelConv) and (reason := _kernel_refusal(conv)):
+        return reason
     for part in conv.aggr_module.modules():
         if isinstance(part, aggregations.Aggregation) and not isinstance(part, _OF_SETS):
             return f"{type(part).__name__} depends on more than the set of the neighbours"

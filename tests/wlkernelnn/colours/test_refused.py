@@ -429,18 +429,35 @@ def test_perceptrons_with_activations_by_rows(act: Any) -> None:
     torch.testing.assert_close(to_colours(net)(batch), net(batch.x, batch.edge_index))
 
 
-def test_gradients_that_count_rows_are_not_by_colours() -> None:
-    class Embedded(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.embedding = nn.Embedding(3, 4, scale_grad_by_freq=True)
-            self.conv = pyg.GraphConv(4, 4)
+class Embedded(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(3, 4, scale_grad_by_freq=True)
+        self.conv = pyg.GraphConv(4, 4)
 
-        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-            return self.conv(self.embedding(x), edge_index)
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(self.embedding(x), edge_index)
 
-    with pytest.raises(ValueError, match="it depends on Embedding"):
-        to_colours(Embedded())
+
+class EmbeddedByFunction(Embedded):
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        h = functional.embedding(x, self.embedding.weight, scale_grad_by_freq=True)
+        return self.conv(h, edge_index)
+
+
+@pytest.mark.parametrize("net", [Embedded(), EmbeddedByFunction()])
+def test_gradients_that_count_rows_are_not_by_colours(net: nn.Module) -> None:
+    with pytest.raises(ValueError, match="GraphConv.* it depends on .*mbedding"):
+        to_colours(net)
+
+
+def test_sums_of_our_layers_that_depend_on_an_order_are_refused() -> None:
+    conv = WLKernelConv(3, 3, 2)
+    for part in conv.modules():
+        if isinstance(part, pyg.MessagePassing):
+            part.aggr_module = pyg.LSTMAggregation(3, 3)
+    with pytest.raises(ValueError, match="LSTMAggregation depends on more than the set"):
+        to_colours(Alone(conv))
 
 
 @pytest.mark.parametrize(
