@@ -447,7 +447,7 @@ class EmbeddedByFunction(Embedded):
 
 @pytest.mark.parametrize("net", [Embedded(), EmbeddedByFunction()])
 def test_gradients_that_count_rows_are_not_by_colours(net: nn.Module) -> None:
-    with pytest.raises(ValueError, match="GraphConv.* it depends on .*mbedding"):
+    with pytest.raises(ValueError, match=r"GraphConv.* it depends on .*mbedding"):
         to_colours(net)
 
 
