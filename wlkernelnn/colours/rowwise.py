@@ -83,8 +83,10 @@ def is_rowwise_container(module: nn.Module) -> bool:
 
 def _is_rowwise_activation(act: Any, declared: tuple[type[nn.Module], ...]) -> bool:
     """Whether an activation, a module or a function of torch, is none or computes row by row."""
-    if act is None or isinstance(act, nn.Module):
-        return act is None or is_rowwise_module(act, declared)
+    if act is None:
+        return True
+    if isinstance(act, nn.Module):
+        return is_rowwise_module(act, declared)
     name = getattr(act, "__name__", "")
     return name in _ELEMENTWISE and act in (getattr(torch, name, None), getattr(nn.functional, name, None))
 

@@ -160,7 +160,15 @@ class KernelConv(MessagePassing):
         return graph_of_nodes(edge_index, size, edge_weight, edge_attr, edge_type, self.num_edge_types)
 
     def check_edges(self, edge_attr: Tensor | None, edge_type: Tensor | None) -> None:
-        """Refuse features of edges that this layer was not made for, and miss none."""
+        """Refuse features of edges that this layer was not made for, or that lack.
+
+        Args:
+            edge_attr: Floats ``[E, edge_dim]``, a row per edge or per kind of edges.
+            edge_type: Codes ``[E]``.
+
+        Raises:
+            ValueError: They are given and were not to be, or ``edge_attr`` is missing or has another width.
+        """
         name = type(self).__name__
         if self.num_edge_types is None and edge_type is not None:
             raise ValueError(f"{name} got edge_type, but was made without num_edge_types")

@@ -1,0 +1,137 @@
+"""What computes row by row, and what layers are given: all else is refused or checked as by nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch_geometric.nn as pyg
+from torch import Tensor, nn
+from torch.nn import functional
+from torch_geometric.data import Batch, Data
+
+from wlkernelnn import WLKernelConv
+from wlkernelnn.colours import to_colours
+
+PATH = Data(x=torch.ones(3, 3), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+
+
+class Residual(WLKernelConv):
+    def forward(self, x: Any, edge_index: Any, *given: Any, **more: Any) -> Tensor:
+        return x + super().forward(x, edge_index, *given, **more)
+
+
+class Alone(nn.Module):
+    def __init__(self, conv: nn.Module) -> None:
+        super().__init__()
+        self.conv = conv
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(x, edge_index)
+
+
+class WithEdges(Alone):
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        edge_type: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        return self.conv(x, edge_index, edge_attr, edge_type, edge_weight)
+
+
+def mixes_nodes(h: Tensor) -> Tensor:
+    return h - h.mean(0)
+
+
+OF_SEVERAL_NODES: dict[str, Callable[[], nn.Module]] = {
+    "its class has its own forward": lambda: Residual(3, 3, 2),
+    "its activation BatchNorm1d": lambda: WLKernelConv(3, 3, 2, act=nn.BatchNorm1d(3)),
+    "its activation Softmax": lambda: WLKernelConv(3, 3, 2, act=nn.Softmax(dim=0)),
+    "GINConv cannot go by colours": lambda: pyg.GINConv(pyg.MLP([3, 4, 4], act=nn.Softmax(dim=0), norm=None)),
+    "GINConv cannot .* colours": lambda: pyg.GINConv(pyg.MLP([3, 4, 4], act=mixes_nodes, norm=None)),
+}
+
+
+@pytest.mark.parametrize("why", OF_SEVERAL_NODES)
+def test_layers_whose_parts_look_at_several_nodes(why: str) -> None:
+    lone = Data(x=torch.rand(1, 3), edge_index=torch.zeros(2, 0, dtype=torch.long))
+    batch = Batch.from_data_list([PATH] * 4 + [lone])
+    with pytest.raises(ValueError, match=why):
+        to_colours(Alone(OF_SEVERAL_NODES[why]()))(batch)
+
+
+@pytest.mark.parametrize("act", [None, "relu", torch.tanh, functional.elu, nn.PReLU(), nn.Softmax(dim=-1)])
+def test_perceptrons_with_activations_by_rows(act: Any) -> None:
+    net = Alone(pyg.GINConv(pyg.MLP([3, 4, 4], act=act, norm=None))).double()
+    batch = Batch.from_data_list([PATH] * 2)
+    batch.x = batch.x.double()
+    torch.testing.assert_close(to_colours(net)(batch), net(batch.x, batch.edge_index))
+
+
+class Embedded(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(3, 4, scale_grad_by_freq=True)
+        self.conv = pyg.GraphConv(4, 4)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(self.embedding(x), edge_index)
+
+
+class EmbeddedByFunction(Embedded):
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        h = functional.embedding(x, self.embedding.weight, scale_grad_by_freq=True)
+        return self.conv(h, edge_index)
+
+
+@pytest.mark.parametrize("net", [Embedded(), EmbeddedByFunction()])
+def test_gradients_that_count_rows_are_not_by_colours(net: nn.Module) -> None:
+    with pytest.raises(ValueError, match=r"GraphConv.* it depends on .*mbedding"):
+        to_colours(net)
+
+
+def test_sums_of_our_layers_that_depend_on_an_order_are_refused() -> None:
+    conv = WLKernelConv(3, 3, 2)
+    for part in conv.modules():
+        if isinstance(part, pyg.MessagePassing):
+            part.aggr_module = pyg.LSTMAggregation(3, 3)
+    with pytest.raises(ValueError, match="LSTMAggregation depends on more than the set"):
+        to_colours(Alone(conv))
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "message"),
+    [
+        ({}, {"edge_attr": torch.ones(16, 2)}, "got edge_attr, but was made without edge_dim"),
+        ({}, {"edge_type": torch.ones(16, dtype=torch.long)}, "got edge_type, but was made without num"),
+        ({"num_edge_types": 2}, {"edge_type": torch.full((16,), 0.7)}, "needs edge_type: integers"),
+        ({"num_edge_types": 2}, {}, "needs edge_type: integers of shape .E., got nothing"),
+        ({}, {"edge_weight": torch.ones(16, 2)}, "expected one number per edge"),
+        *(
+            ({"num_edge_types": 2}, {"edge_type": torch.full((16,), code)}, "edge_type has values")
+            for code in (-1, 2, 10**9)
+        ),
+    ],
+)
+def test_edges_are_checked_as_by_nodes(options: Any, given: Any, message: str) -> None:
+    net, batch = WithEdges(WLKernelConv(3, 3, 2, **options)), Batch.from_data_list([PATH] * 4)
+    for name, value in given.items():
+        batch[name] = value
+    for call in (lambda: net(batch.x, batch.edge_index, **given), lambda: to_colours(net)(batch)):
+        with pytest.raises((ValueError, IndexError), match=message):
+            call()
+
+
+def test_a_propagate_of_its_own_is_run() -> None:
+    class Twice(pyg.SAGEConv):
+        def propagate(self, edge_index: Any, size: Any = None, **values: Any) -> Tensor:
+            return 2 * super().propagate(edge_index, size=size, **values)
+
+    net, batch = Alone(Twice(3, 3)).double(), Batch.from_data_list([PATH] * 4)
+    batch.x = batch.x.double()
+    torch.testing.assert_close(to_colours(net)(batch), net(batch.x, batch.edge_index))
