@@ -234,8 +234,9 @@ class _Unsized(torch.nn.Module):
     def _save_to_state_dict(self, *args: Any) -> None:
         pass
 
-    def _load_from_state_dict(self, *args: Any) -> None:
-        pass
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        *_, unexpected_keys, _ = args
+        unexpected_keys += [key for key in state_dict if key.startswith(prefix)]
 
 
 def _size_from_state_dict(module: torch.nn.Module, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:

@@ -155,6 +155,14 @@ def test_a_refused_call_leaves_a_lazy_layer_lazy() -> None:
     assert conv(torch.randn(12, D), edges.edge_index).shape == (12, K)
 
 
+def test_a_lazy_layer_says_which_weights_it_cannot_take() -> None:
+    relabelling = {
+        name: value for name, value in WLKernelConv(D, K).state_dict().items() if name[:4] == "lin_"
+    }
+    came = WLKernelConv(-1, K).load_state_dict(relabelling, strict=False)
+    assert came.unexpected_keys == list(relabelling)
+
+
 def test_widths_of_numpy() -> None:
     edges = EDGES["random"]
     conv = WLKernelConv(np.int64(D), np.int64(K))  # type: ignore[arg-type]
