@@ -63,10 +63,10 @@ def fill(
 ) -> list[Record]:
     """Write runs one by one into the files of a table, beside those that are there, and print the table.
 
-    A table that took days is not lost to a call for one row more, and several calls may fill it at a time.
-    Rows may be of several revisions, a row is of one: where a new run has another revision, version of a
-    package, precision, length or split (except random ones, drawn by every seed), the other runs of its row
-    go. A quick table begins anew, but never in the place of a full one.
+    A table that took days is not lost to a call for one row more, or on other data, and several calls may
+    fill it at a time. Rows may be of several revisions, a row is of one: where a new run has another
+    revision, version of a package, precision, length or split (except random ones, drawn by every seed), the
+    other runs of its row go. A quick table begins anew, but never in the place of a full one.
 
     Args:
         stem: Of the files.
@@ -80,7 +80,8 @@ def fill(
         All runs, or none if this call has none.
 
     Raises:
-        ValueError: The file has a run of a row that no longer exists, or holds a full table in a quick call.
+        ValueError: The file has a run of a row that no longer exists or of other data, or holds a full table
+            in a quick call.
     """
     full = known["mode"] == "full"
     kept = _of_file(stem, table, stays) if full else {}
@@ -105,15 +106,20 @@ def fill(
 
 
 def _of_file(stem: Path, table: Table, stays: Callable[[Record], bool]) -> dict[Place, Record]:
-    """The runs of the file that stay."""
+    """The runs of the file, which are on the same data."""
     path = stem.with_suffix(".json")
+    runs: list[Record] = full_table(path).get("runs", [])
+    what_helps = "move the table away, or name another --output-dir"
     try:
-        return {table.place(run): run for run in full_table(path).get("runs", ()) if stays(run)}
+        placed = {table.place(run): run for run in runs}
+        others = dict.fromkeys(run["model"] for run in runs if not stays(run))
     except (KeyError, ValueError) as error:
         raise ValueError(
-            f"{path}: has a run that this command does not know ({error}): move the table away, "
-            "or name another --output-dir"
+            f"{path}: has a run that this command does not know ({error}): {what_helps}"
         ) from error
+    if others:
+        raise ValueError(f"{path}: holds rows of other data ({', '.join(others)}): {what_helps}")
+    return placed
 
 
 def _made_by(run: Record) -> tuple[Any, ...]:

@@ -153,7 +153,7 @@ def trial(text: str, name: str, seed: int, corpus: Corpus, content: str, options
             "test_perplexity": perplexity(net, corpus.test),
         }
 
-    trained_as = f"{recipe.epochs}_epochs_lr_{recipe.lr:g}_{options.matmul_precision}"
+    trained_as = f"{recipe.epochs}_epochs_lr_{recipe.lr}_{options.matmul_precision}"
     says = {
         "text": text,
         "model": name,

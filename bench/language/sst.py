@@ -185,11 +185,12 @@ def _best(runs: list[Record]) -> str:
 
 
 def _notes(runs: list[Record]) -> str:
-    run = runs[0]
-    return LEGEND + (
-        f"* word vectors: {run['embedding_dim']}-dimensional; out of them are {run['oov_types']:,} "
+    of_task = {run["labels"]: run for run in runs}
+    return LEGEND + "".join(
+        f"* word vectors ({task}): {run['embedding_dim']}-dimensional; out of them are {run['oov_types']:,} "
         f"({100 * run['oov_type_fraction']:.1f} %) of the distinct tokens and "
         f"{100 * run['oov_token_fraction']:.1f} % of the tokens of the training phrases\n"
+        for task, run in of_task.items()
     )
 
 

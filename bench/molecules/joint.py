@@ -142,7 +142,7 @@ class Problem:
             "data": self.name,
             "content": self.data.digest(),
             "molecules": len(self.y),
-            "networks": options.seeds,
+            "networks": len(options.all_seeds),
             "recipe": asdict(self.recipe(0)) if {*row.members} & {*NETWORKS} else {},
             "rmse": (error := float(rmse(self.y, prediction))),
             "beside_process": error / float(rmse(self.y, process["prediction"])),

@@ -230,7 +230,7 @@ def trial(name: str, seed: int, lr: float, strings: Strings, content: str, optio
         return {"valid": fitted.score} | beside_gru(network, strings, metric)
 
     says = {"task": "wiki-5k", "model": name, "content": content, "metric": metric}
-    folder = (f"{options.matmul_precision}_{content}", name, f"lr_{lr:.3g}", f"seed_{seed}")
+    folder = (f"{options.matmul_precision}_{content}", name, f"lr_{lr}", f"seed_{seed}")
     return Trial(folder, recipe, lambda: change.build(strings), fit, score, says)
 
 

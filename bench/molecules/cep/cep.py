@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -44,7 +44,8 @@ class CEPOptions(TrainedOptions):
         epochs: Squeeze the recipe into so many epochs; by default the whole recipe.
         data: Table (CSV, TSV or Parquet) of other molecules with columns smiles and PCE, or three text files,
             of the training, validation and test part, as the 2.3 million of the paper: a header, then lines
-            of a SMILES and its PCE; by default the public 29,978.
+            of a SMILES and its PCE; by default the public 29,978. The table of others has
+            the name of their (first) file in its own.
         split_column: Column of that table that says train, valid or test; by default a random split.
         quick: One epoch of a few molecules: only to see that everything works.
     """
@@ -77,14 +78,17 @@ def pages(options: CEPOptions) -> Iterator[Page]:
     def completed(runs: list[Record]) -> list[Record]:
         return sorted(with_ensembles(runs, MIXED[options.recipe], options.output_dir), key=table.place)
 
-    table = table_of(options.recipe, notes)
+    table, stem = table_of(options.recipe, notes), "cep" if options.recipe == "paper" else "cep_ours"
+    if options.data:  # other molecules have a table of their own
+        table = replace(table, title=f"{table.title}, molecules of {options.data[0].name}")
+        stem += f"_{options.data[0].stem}"
     runs = (
         partial(evaluate, name, model, splits[model.features], seed)
         for seed in options.all_seeds
         for name, model in models.items()
         if not seed or model.trained
     )
-    yield Page(table, runs, "cep" if options.recipe == "paper" else "cep_ours", stays, completed)
+    yield Page(table, runs, stem, stays, completed)
 
 
 def load(options: CEPOptions, features: str) -> Split:

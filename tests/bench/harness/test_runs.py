@@ -121,9 +121,11 @@ def test_rows_appear_as_they_are_there(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_quick_tables_and_other_data_begin_anew(tmp_path: Path) -> None:
     _table(tmp_path, "full", _run("y", 0), _run("y", 1, data="other"))
-    # What is on other data than this call reads stays; what was on the same, with other content, does not.
+    # What is of a set that this call does not read stays; other content of one that it reads is refused.
     new = _run("x", 0, content="b")
-    assert _table(tmp_path, "full", new, content="b") == [new, _run("y", 1, data="other")]
+    with pytest.raises(ValueError, match=r"table\.json: holds rows of other data \(y\): move"):
+        _table(tmp_path, "full", new, content="b")
+    assert _table(tmp_path, "full", _run("x", 0)) == [_run("x", 0), _run("y", 0), _run("y", 1, data="other")]
     with pytest.raises(ValueError, match=r"table\.json: holds a full table, which a quick one would replace"):
         _table(tmp_path, "quick", new)
     for run in (_run("x", 1), _run("x", 2)):

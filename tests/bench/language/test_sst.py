@@ -57,7 +57,7 @@ def test_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = (root / "out" / "sst.md").read_text()
     assert "| fine | λ gated by x and h | " in table
     assert " | 2 of 5 | 1 | " in table
-    assert "3-dimensional" in table
+    assert table.count("): 3-dimensional") == len(sst.LABELS)
     assert "full" in capsys.readouterr().out
 
 

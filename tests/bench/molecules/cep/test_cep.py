@@ -34,7 +34,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def run(table: Path, *more: str, name: str = "cep") -> dict[str, Any]:
+def run(table: Path, *more: str, name: str = "cep_molecules") -> dict[str, Any]:
     arguments = f"--run-dir {table.parent / 'runs'} --output-dir {table.parent / 'out'}"
     if "--data" not in more:
         arguments += f" --data {table}"
@@ -56,7 +56,7 @@ def test_all_rows(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (split_file,) = {record["split_file"] for record in runs.values()}
     rows = (table.parent / "out" / split_file).read_bytes()
     assert hashlib.sha256(rows).hexdigest() == runs["mean"]["split_sha256"]
-    text = (table.parent / "out" / "cep.md").read_text()
+    text = (table.parent / "out" / "cep_molecules.md").read_text()
     assert "| WL kernel network, gated λ | " in text
     (gine,) = (line for line in text.splitlines() if line.startswith("| GINE "))
     assert gine.split(" | ")[2] == "1 of 3"
@@ -74,7 +74,11 @@ def test_seeds_and_ensembles(table: Path) -> None:
     together = [record for record in result["runs"] if "members" in record]
     assert [record["model"] for record in together] == ["wl-constant", "gine"]
     assert together[0]["parameters"] == 3 * result["runs"][1]["parameters"]
-    row = next(line for line in (table.parent / "out" / "cep.md").read_text().splitlines() if "GINE" in line)
+    row = next(
+        line
+        for line in (table.parent / "out" / "cep_molecules.md").read_text().splitlines()
+        if "GINE" in line
+    )
     valid, test = (f"{together[1]['scores'][part]['rmse']:.3f}" for part in ("valid", "test"))
     assert f"| {valid} | {test} |" in row
     assert f"| 1 of {math.ceil(5_100_000 / 48):,} |" in row
@@ -84,16 +88,16 @@ def test_seeds_and_ensembles(table: Path) -> None:
 def test_our_recipe(table: Path) -> None:
     """Another table, of the same molecules in the same parts, whatever is seen of them."""
     run(table, "--models", "mean")
-    result = run(table, "--recipe", "ours", "--epochs", "1", "--seeds", "2", name="cep_ours")
+    result = run(table, "--recipe", "ours", "--epochs", "1", "--seeds", "2", name="cep_ours_molecules")
     runs = [record for record in result["runs"] if "members" not in record]
     assert [record["model"] for record in runs] == [*(name for name in OWN for _ in range(2))][:-1]
     assert runs[-1]["model"] == "gp"  # a machine has no seeds
     batch_size = {record["model"]: record["recipe"]["batch_size"] for record in runs[:-1]}
     assert batch_size == {name: 20 if name == "wl-paper" else 64 for name in OWN if name != "gp"}
-    theirs = json.loads((table.parent / "out" / "cep.json").read_text())["runs"][0]
+    theirs = json.loads((table.parent / "out" / "cep_molecules.json").read_text())["runs"][0]
     assert {record["split_sha256"] for record in runs} == {theirs["split_sha256"]}
-    text = (table.parent / "out" / "cep_ours.md").read_text()
-    assert text.startswith("# Harvard Clean Energy Project, our recipe (full)\n")
+    text = (table.parent / "out" / "cep_ours_molecules.md").read_text()
+    assert text.startswith("# Harvard Clean Energy Project, our recipe, molecules of molecules.csv (full)\n")
     assert text.count("| 1 of 40 |") == 4
     *_, together = result["runs"]
     assert {member["model"] for member in together["members"]} == {"wl-gated", "wl-paper"}
@@ -108,9 +112,8 @@ def test_our_recipe(table: Path) -> None:
 def test_runs_of_the_paper_are_not_trained_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(table, "--models", "wl-gated", "--epochs", "1", "--seeds", "1")
     monkeypatch.setattr(molecule_runs, "fit", lambda *_, **__: pytest.fail("trained again"))
-    own = run(
-        table, "--recipe", "ours", "--models", "wl-paper", "--epochs", "1", "--seeds", "1", name="cep_ours"
-    )
+    same = ("--recipe", "ours", "--epochs", "1", "--seeds", "1")
+    own = run(table, *same, "--models", "wl-paper", name="cep_ours_molecules")
     (theirs,), (ours,) = result["runs"], own["runs"]
     assert ours["model"] == "wl-paper"
     assert ours["scores"] == theirs["scores"]
@@ -130,8 +133,8 @@ def test_a_call_with_fewer_seeds_keeps_the_ensemble(table: Path) -> None:
 
 def test_two_calls_fill_what_is_together(table: Path) -> None:
     same = ("--recipe", "ours", "--epochs", "1")
-    run(table, *same, "--models", "wl-gated", "--seeds", "2", name="cep_ours")
-    runs = run(table, *same, "--models", "wl-paper", "--seeds", "1", name="cep_ours")["runs"]
+    run(table, *same, "--models", "wl-gated", "--seeds", "2", name="cep_ours_molecules")
+    runs = run(table, *same, "--models", "wl-paper", "--seeds", "1", name="cep_ours_molecules")["runs"]
     names = [(record["model"], len(record.get("members", [1]))) for record in runs]
     assert names == [("wl-gated", 1), ("wl-gated", 1), ("wl-gated", 2), ("wl-paper", 1), ("together", 3)]
 
@@ -142,7 +145,7 @@ def test_parts_of_the_release(table: Path) -> None:
         lines = [f"{smiles} {pce}" for smiles, pce in zip(rows["SMILES"], rows["PCE"], strict=True)]
         (folder / f"{part}.txt").write_text("\n".join(["smiles pce", *lines]))
     files = [str(folder / f"{part}.txt") for part in ("train", "valid", "test")]
-    result = run(table, "--models", "mean", "--data", *files)
+    result = run(table, "--models", "mean", "--data", *files, name="cep_train")
     (record,) = result["runs"]
     assert (record["split"], record["counts"]) == ("published", {"train": 40, "valid": 10, "test": 10})
     mean = frame["PCE"][:40].mean()
@@ -150,7 +153,7 @@ def test_parts_of_the_release(table: Path) -> None:
     assert record["scores"]["test"]["rmse"] == pytest.approx(error)
 
 
-def test_split_column(table: Path) -> None:
+def test_split_column(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("--models", "mean", "wl-3")
     result = run(table, *arguments, "--split-column", "part")
     frame = pd.read_csv(table)
@@ -162,6 +165,11 @@ def test_split_column(table: Path) -> None:
     assert mean["scores"]["test"]["rmse"] == pytest.approx(expected, rel=1e-5)
     assert kernel["scores"]["train"]["rmse"] < 0.5 * mean["scores"]["train"]["rmse"]
     assert 0 < kernel["parameters"] == kernel["colours"]
+    # Another split is refused, which would take the place of all rows.
+    with pytest.raises(AssertionError):
+        run(table, *arguments)
+    assert "holds rows of other data (mean, wl-3)" in capsys.readouterr().err
+    (table.parent / "out" / "cep_molecules.json").unlink()
     assert run(table, *arguments)["runs"][0]["split"] == "random"
 
 
