@@ -209,7 +209,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
         Returns:
             Float64 ``[n]`` or ``[n, T]``, of more than two classes that of each, ``[n, C]``; NaN where a
-            target is missing. The scaling is that of all rows.
+            target is missing; n does not count rows of weight 0. The scaling is that of all rows.
 
         Raises:
             NotFittedError: ``fit`` has not been called.

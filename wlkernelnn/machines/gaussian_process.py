@@ -329,7 +329,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
                 together. ``None``: each row is left out alone.
 
         Returns:
-            Float64 ``[n]`` or ``[n, T]`` each, NaN where a target is missing.
+            Float64 ``[n]`` or ``[n, T]`` each, NaN where a target is missing; n does not count rows of
+            weight 0.
 
         Raises:
             NotFittedError: ``fit`` has not been called.

@@ -210,7 +210,7 @@ class LinearMachine(BaseEstimator):
 
         Returns:
             Float64 ``[n, T]``, of classes probabilities; NaN where a target is missing, and of molecules that
-            were not held out.
+            were not held out; n does not count molecules of weight 0.
 
         Raises:
             NotFittedError: ``fit`` has not been called, or the machine comes from a file.

@@ -107,7 +107,8 @@ def test_learning_rates_are_rows_of_their_own(
     _, *rows = awd_lm.TABLE.rows([usual, lower])
     assert [row[3] for row in rows] == ["30", "0.5"]
     assert rows[0][9] == f"{usual['test_perplexity']:.1f}"
-    assert main(["benchmark", "awd-lm", "--root", str(data), "--run-dir", str(tmp_path), "--lr", "0"]) == 1
+    with pytest.raises(AssertionError):
+        run(data, tmp_path, "--lr", "0")
     assert "lr must be above 0, got 0" in capsys.readouterr().err
 
 
@@ -131,8 +132,9 @@ def test_runs_of_other_texts_and_precisions_stay_apart(data: Path, tmp_path: Pat
     run(data, tmp_path, *arguments)
     write(tmp_path / "other" / "ptb", "ptb.{}.txt")
     (tmp_path / "other" / "ptb" / "ptb.test.txt").write_text("the dog sat\n" * 9)
-    run(tmp_path / "other", tmp_path, *arguments)
     run(data, tmp_path, *arguments, "--matmul-precision", "medium")
+    (tmp_path / "out" / "awd_lm.json").unlink()
+    run(tmp_path / "other", tmp_path, *arguments)
     assert len(list((tmp_path / "runs").rglob("result.json"))) == 3
 
 

@@ -126,6 +126,7 @@ def test_runs_with_other_vectors_and_precisions_stay_apart(root: Path) -> None:
     run(root, *arguments)
     run(root, *arguments, "--matmul-precision", "medium")
     (root / "vectors.txt").write_text(VECTORS.replace("2", "3"))
+    (root / "out" / "documents_ag_news.json").unlink()
     run(root, *arguments)
     assert len(list((root / "runs").rglob("result.json"))) == 3
 

@@ -115,12 +115,15 @@ def test_runs_are_not_repeated(root: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert other[0]["folder"] != first[0]["folder"]
 
 
-def test_runs_on_another_split_go(root: Path) -> None:
-    assert len(run(root, "ogbg-molbbbp", "--seeds", "2")) == 2
+def test_runs_on_another_split_are_refused(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = run(root, "ogbg-molbbbp", "--seeds", "2")
+    assert before[0]["split_sha256"] in (root / "out" / "ogb_molbbbp.md").read_text()
     folder = root / "ogb" / OGB_SETS["ogbg-molbbbp"].folder
     write_split(folder, PARTS | {"valid": PARTS["test"], "test": PARTS["valid"]})
-    (only,) = run(root, "ogbg-molbbbp", "--seeds", "1")
-    assert only["split_sha256"] in (root / "out" / "ogb_molbbbp.md").read_text()
+    with pytest.raises(AssertionError):
+        run(root, "ogbg-molbbbp", "--seeds", "1")
+    assert "holds rows of other data" in capsys.readouterr().err
+    assert json.loads((root / "out" / "ogb_molbbbp.json").read_text())["runs"] == before
 
 
 def test_other_revisions_are_refused(
