@@ -74,7 +74,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
     with the posterior mean μ of the log-odds, by Laplace's approximation (Rasmussen and Williams 2006,
     section 3.4), its amplitudes by the approximate marginal likelihood. Slope a ≥ 0 and intercept b of each
     target are Platt's scaling (Platt 2000, with his regularised targets) of the leave-one-out means of
-    training rows; a is about 1.
+    training rows; a is about 1 where there are many of both classes.
 
     More than two classes have a process each, of one class against all others, and probabilities are these
     p divided by their sum. The processes share the kernel's blocks.

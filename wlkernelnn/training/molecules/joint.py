@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -138,8 +139,9 @@ def best_share(y: np.ndarray, machine: np.ndarray, networks: np.ndarray, task: s
             squares = step @ step
             shares.append(float(np.clip((target - one[:, 0]) @ step / squares, 0, 1)) if squares else 0.0)
             continue
-        known_rows = one, other, target.astype(int), task
-        shares.append(float(minimize_scalar(_log_loss, args=known_rows, bounds=(0, 1), method="bounded").x))
+        loss = partial(_log_loss, machine=one, networks=other, label=target.astype(int), task=task)
+        inside = float(minimize_scalar(loss, bounds=(0, 1), method="bounded").x)
+        shares.append(min(0.0, 1.0, inside, key=loss))
     return np.array(shares)
 
 

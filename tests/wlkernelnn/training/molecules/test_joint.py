@@ -79,6 +79,9 @@ def test_the_share_of_least_error() -> None:
     losses = [-np.log(np.where(classes > 0.5, p, 1 - p)).mean() for p in both]
     assert share[0] == pytest.approx(grid[np.argmin(losses)], abs=0.01)
     assert 0 < share[0] < 1
+    right = expit(y[:, :1])
+    assert best_share(classes, right, 1 - right, "classification")[0] == 0
+    assert best_share(classes, 1 - right, right, "classification")[0] == 1
 
 
 def test_the_share_of_several_classes() -> None:
