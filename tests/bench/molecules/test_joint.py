@@ -53,11 +53,14 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(joint.SETS, "esol", ("chembl2321810", None))
     monkeypatch.setattr(joint, "FOLDS", 2)
     rows = ["gp", "trees", "wl", "gp+trees", "gp+wl-linear", "gp+wl"]
-    command = f"benchmark joint --sets esol --quick --run-dir {tmp_path} --output-dir {tmp_path} --models"
+    command = (
+        f"benchmark joint --sets esol --quick --seeds 3 --run-dir {tmp_path} --output-dir {tmp_path} --models"
+    )
     assert main([*command.split(), *rows]) == 0
     runs = {run["model"]: run for run in json.loads((tmp_path / "joint.json").read_text())["runs"]}
     assert list(runs) == [row for row in joint.MODELS if row in rows]
     assert runs["gp"]["beside_process"] == 1
+    assert runs["gp+wl"]["networks"] == 1  # a quick run has one seed
     assert runs["gp+trees"]["molecules"] == 60
     assert sum(runs["gp+trees"]["weights"]) == pytest.approx(1, abs=1e-6)
     assert runs["gp+wl"]["weights"] is None

@@ -41,6 +41,9 @@ def test_table(root: Path) -> None:
     table = (root.parent / "rrnn_ablation.md").read_text()
     assert "| GRU | 0k | 0.01 of 1 |" in table
     assert "**Shortened**" in table
+    # A rate that is the same in its first digits is another run.
+    runs = run(root, "--models", "gru", "--lr", "0.010001", "--epochs", "1")
+    assert [record["recipe"]["lr"] for record in runs if record["model"] == "gru"] == [0.01, 0.010001]
 
 
 def test_rates_are_drawn_for_all_rows_alike(root: Path) -> None:
