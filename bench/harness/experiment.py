@@ -39,7 +39,7 @@ class Page:
     table: Table
     runs: Iterable[Run]  # each made when it is asked for
     stem: str = ""  # of its files; by default the name of the benchmark
-    stays: Callable[[Record], bool] = lambda run: True  # whether a run of the file is of the same data
+    same_data: Callable[[Record], bool] = lambda run: True  # whether a run of the file is of the same data
     completed: Callable[[list[Record]], list[Record]] = list  # adds what follows from the runs: ensembles
     draw: Callable[[list[Record], Path], None] | None = None  # writes a picture of all runs
 
@@ -62,7 +62,7 @@ class Experiment:
         for page in self.pages(options):
             stem = options.output_dir / (page.stem or self.name.replace("-", "_"))
             runs = (run(options, known) for run in page.runs)
-            found = fill(stem, page.table, known, runs, page.stays, page.completed)
+            found = fill(stem, page.table, known, runs, page.same_data, page.completed)
             if found and page.draw:
                 page.draw(found, stem.with_suffix(".png"))
 

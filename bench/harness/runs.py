@@ -58,7 +58,7 @@ def fill(
     table: Table,
     known: Record,
     runs: Iterable[Record],
-    stays: Callable[[Record], bool] = lambda run: True,
+    same_data: Callable[[Record], bool] = lambda run: True,
     completed: Callable[[list[Record]], list[Record]] = list,
 ) -> list[Record]:
     """Write runs one by one into the files of a table, beside those that are there, and print the table.
@@ -73,7 +73,7 @@ def fill(
         table: What they look like.
         known: What is known of this call.
         runs: Those of this call.
-        stays: Whether a run of the file is of the same data.
+        same_data: Whether a run of the file is of the same data.
         completed: Adds to the runs what follows from them, such as ensembles.
 
     Returns:
@@ -84,14 +84,14 @@ def fill(
             in a quick call.
     """
     full = known["mode"] == "full"
-    kept = _of_file(stem, table, stays) if full else {}
+    kept = _of_file(stem, table, same_data) if full else {}
     found: list[Record] = []
     rows: Rows = []
     for run in runs:
         stem.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(stem.with_name(f".{stem.name}.lock")):
             if full:  # another command may have filled the table
-                kept = _of_file(stem, table, stays)
+                kept = _of_file(stem, table, same_data)
             place = table.place(run)
             kept = {
                 (row, which): other
@@ -105,14 +105,14 @@ def fill(
     return found
 
 
-def _of_file(stem: Path, table: Table, stays: Callable[[Record], bool]) -> dict[Place, Record]:
+def _of_file(stem: Path, table: Table, same_data: Callable[[Record], bool]) -> dict[Place, Record]:
     """The runs of the file, which are on the same data."""
     path = stem.with_suffix(".json")
     runs: list[Record] = full_table(path).get("runs", [])
     what_helps = "move the table away, or name another --output-dir"
     try:
         placed = {table.place(run): run for run in runs}
-        others = dict.fromkeys(run["model"] for run in runs if not stays(run))
+        others = dict.fromkeys(run["model"] for run in runs if not same_data(run))
     except (KeyError, ValueError) as error:
         raise ValueError(
             f"{path}: has a run that this command does not know ({error}): {what_helps}"
@@ -141,11 +141,11 @@ def on_same_data(part: str, contents: Mapping[str, str]) -> Callable[[Record], b
     The entry ``part`` of a run names its data, and ``contents`` has its ``content`` by that name.
     """
 
-    def stays(run: Record) -> bool:
+    def same_data(run: Record) -> bool:
         here = contents.get(run.get(part, ""))
         return here is None or run.get("content", here) == here
 
-    return stays
+    return same_data
 
 
 def _of_runs(name: str, value: Any, runs: Sequence[Record]) -> str:

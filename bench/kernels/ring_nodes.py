@@ -102,7 +102,7 @@ def pages(options: RingNodesOptions) -> Iterator[Page]:
     parts = {name: training_parts(name, options) for name in names}
     contents = {name: part["with"].digest() for name, part in parts.items()}
     runs = [partial(evaluate, model, name, parts[name]) for name in names for model in models]
-    yield Page(TABLE, runs, stays=on_same_data("data", contents))
+    yield Page(TABLE, runs, same_data=on_same_data("data", contents))
 
 
 def training_parts(name: str, options: RingNodesOptions) -> dict[str, PackedGraphs]:

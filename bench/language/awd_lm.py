@@ -111,7 +111,7 @@ def pages(options: AWDLMOptions) -> Iterator[Page]:
         for name in names
         for seed in options.all_seeds
     )
-    yield Page(TABLE, trials, stays=on_same_data("text", contents))
+    yield Page(TABLE, trials, same_data=on_same_data("text", contents))
 
 
 def corpora(options: AWDLMOptions) -> dict[str, Corpus]:

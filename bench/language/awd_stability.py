@@ -134,7 +134,7 @@ def pages(options: StabilityOptions) -> Iterator[Page]:
     content = digest(*texts)
     steps = QUICK_STEPS if options.quick else options.steps
     runs = (short_run(name, seed, texts, content, steps) for name in names for seed in options.all_seeds)
-    yield Page(TABLE, runs, stays=on_same_data("text", {"ptb": content}))
+    yield Page(TABLE, runs, same_data=on_same_data("text", {"ptb": content}))
 
 
 def reduced(root: str | None) -> tuple[Tensor, Tensor]:

@@ -110,8 +110,8 @@ def pages(options: DocumentsOptions) -> Iterator[Page]:
             for name in names
             if not seed or name in MODELS
         )
-        stays = on_same_data("set", {set_name: content})
-        yield Page(table, trials, f"documents_{set_name}{suffix}", stays)
+        same_data = on_same_data("set", {set_name: content})
+        yield Page(table, trials, f"documents_{set_name}{suffix}", same_data)
 
 
 def _few(documents: PackedStrings) -> PackedStrings:

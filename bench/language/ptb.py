@@ -125,7 +125,7 @@ def pages(options: PTBOptions) -> Iterator[Page]:
         corpus = replace(corpus, **parts)
     content = digest(corpus.train, corpus.valid, corpus.test)
     trials = (trial(name, seed, corpus, content, options) for name in names for seed in options.all_seeds)
-    yield Page(TABLE, trials, stays=lambda run: run.get("content", content) == content, draw=draw)
+    yield Page(TABLE, trials, same_data=lambda run: run.get("content", content) == content, draw=draw)
 
 
 def trial(name: str, seed: int, corpus: Corpus, content: str, options: PTBOptions) -> Trial:

@@ -107,7 +107,7 @@ def pages(options: SSTOptions) -> Iterator[Page]:
         for name in names
         if not seed or MODELS[name].trained
     )
-    yield Page(TABLE, trials, stays=on_same_data("labels", contents))
+    yield Page(TABLE, trials, same_data=on_same_data("labels", contents))
 
 
 def _load(task: str, glove: Path, options: SSTOptions) -> tuple[LabelledStrings, WordVectors]:

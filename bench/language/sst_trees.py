@@ -180,7 +180,7 @@ def pages(options: SSTTreesOptions) -> Iterator[Page]:
         for seed in options.all_seeds
         for name in chosen("models", options.models, MODELS)
     )
-    yield Page(TABLE, trials, stays=on_same_data("task", {"fine": content}))
+    yield Page(TABLE, trials, same_data=on_same_data("task", {"fine": content}))
 
 
 def build(name: str, vectors: WordVectors, num_classes: int) -> torch.nn.Module:

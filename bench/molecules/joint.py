@@ -98,7 +98,7 @@ def pages(options: JointOptions) -> Iterator[Page]:
     problems = {name: Problem(name, options) for name in names}
     contents = {name: problem.data.digest() for name, problem in problems.items()}
     runs = [partial(problem.record, model) for problem in problems.values() for model in models]
-    yield Page(TABLE, runs, stays=on_same_data("data", contents))
+    yield Page(TABLE, runs, same_data=on_same_data("data", contents))
 
 
 class Problem:

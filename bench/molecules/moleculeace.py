@@ -98,7 +98,7 @@ def pages(options: MoleculeAceOptions) -> Iterator[Page]:
     least, records = published(options.root)
     runs = [partial(_published, record) for record in records]
     runs += [partial(_run, model, name, stores[name], least.get(name)) for name in names for model in models]
-    yield Page(TABLE, runs, stays=on_same_data("data", contents), draw=partial(draw, SHOWN))
+    yield Page(TABLE, runs, same_data=on_same_data("data", contents), draw=partial(draw, SHOWN))
 
 
 def _published(record: Record, _: MoleculeAceOptions, known: Record) -> Record:

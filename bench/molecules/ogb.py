@@ -85,11 +85,11 @@ def pages(options: OGBOptions) -> Iterator[Page]:
         features: load_ogb(name, options.root, features=features, progress=True)
         for features in dict.fromkeys(recipe.features for _, recipe, _ in tried)
     }
-    same_data = on_same_data("features", {features: data.digest() for features, data in sets.items()})
+    same_features = on_same_data("features", {features: data.digest() for features, data in sets.items()})
     splits = {features: _split(data, options).sha256 for features, data in sets.items()}
 
-    def stays(run: Record) -> bool:
-        return same_data(run) and run["split_sha256"] == splits.get(run["features"], run["split_sha256"])
+    def same_data(run: Record) -> bool:
+        return same_features(run) and run["split_sha256"] == splits.get(run["features"], run["split_sha256"])
 
     def runs() -> Iterator[Callable[[OGBOptions, Record], Record]]:
         for model, recipe, more in tried:
@@ -104,10 +104,10 @@ def pages(options: OGBOptions) -> Iterator[Page]:
 
     of_tuning = f"{stem}_tuned"
     if options.tune:
-        yield Page(tuned_table(name), runs(), of_tuning, stays)
+        yield Page(tuned_table(name), runs(), of_tuning, same_data)
     else:
         notes = CHOSEN + tried_values(options.output_dir / of_tuning, RECIPES[name])
-        yield Page(table_of(name, notes), runs(), stem, stays)
+        yield Page(table_of(name, notes), runs(), stem, same_data)
 
 
 def place(recipes: Mapping[str, Recipe], run: Record) -> tuple[int, int]:

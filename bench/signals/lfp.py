@@ -98,7 +98,7 @@ def pages(options: LFPOptions) -> Iterator[Page]:
     notes = f"![Accuracy of every subject]({stem}.png)\n\n{LEGEND}{_of_signals(signals)}"
     in_order = signals.subjects.index
 
-    def stays(run: Record) -> bool:
+    def same_data(run: Record) -> bool:
         return run["data"] == signals.name and run.get("content", content) == content
 
     trials = (
@@ -109,7 +109,7 @@ def pages(options: LFPOptions) -> Iterator[Page]:
         for index, split in enumerate(splits)
     )
     table = replace(TABLE, notes=notes, which=lambda run: (run["seed"], in_order(run["subject"])))
-    yield Page(table, trials, stem, stays, draw=plot)
+    yield Page(table, trials, stem, same_data, draw=plot)
 
 
 def build(name: str, num_channels: int, num_classes: int) -> StringNetwork:

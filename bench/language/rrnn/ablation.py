@@ -216,7 +216,7 @@ def pages(options: AblationOptions) -> Iterator[Page]:
         for seed in options.all_seeds
         for lr in rates
     )
-    yield Page(TABLE, trials, stays=on_same_data("task", {"wiki-5k": content}))
+    yield Page(TABLE, trials, same_data=on_same_data("task", {"wiki-5k": content}))
 
 
 def trial(name: str, seed: int, lr: float, strings: Strings, content: str, options: AblationOptions) -> Trial:

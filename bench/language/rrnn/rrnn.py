@@ -119,8 +119,10 @@ def pages(options: RRNNOptions) -> Iterator[Page]:
             for factor in FACTORS[: 1 if options.quick else options.rates]
         )
         table = replace(TABLE, title=f"{TABLE.title}: {TASKS[task].title}")
-        stays = on_same_data("task", {task: content})
-        yield Page(table, trials, f"rrnn_{task}", stays, draw=lambda runs, path: draw(best_runs(runs), path))
+        same_data = on_same_data("task", {task: content})
+        yield Page(
+            table, trials, f"rrnn_{task}", same_data, draw=lambda runs, path: draw(best_runs(runs), path)
+        )
 
 
 def trial(

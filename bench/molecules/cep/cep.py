@@ -70,10 +70,10 @@ def pages(options: CEPOptions) -> Iterator[Page]:
     splits = {features: load(options, features) for features in {m.features: 0 for m in models.values()}}
     split, *_ = splits.values()
     notes += f"* molecules: {' / '.join(f'{len(split.index[part]):,}' for part in PARTS)}\n"
-    same_data = on_same_data("features", {key: split.data.digest() for key, split in splits.items()})
+    same_features = on_same_data("features", {key: split.data.digest() for key, split in splits.items()})
 
-    def stays(run: Record) -> bool:
-        return run["split_sha256"] == split.sha256 and same_data(run)
+    def same_data(run: Record) -> bool:
+        return run["split_sha256"] == split.sha256 and same_features(run)
 
     def completed(runs: list[Record]) -> list[Record]:
         return sorted(with_ensembles(runs, MIXED[options.recipe], options.output_dir), key=table.place)
@@ -88,7 +88,7 @@ def pages(options: CEPOptions) -> Iterator[Page]:
         for name, model in models.items()
         if not seed or model.trained
     )
-    yield Page(table, runs, stem, stays, completed)
+    yield Page(table, runs, stem, same_data, completed)
 
 
 def load(options: CEPOptions, features: str) -> Split:

@@ -95,7 +95,7 @@ def pages(options: IntervalOptions) -> Iterator[Page]:
         for model in models
     ]
     contents = {f"{name} {of}": store.digest() for (name, of), store in stores.items()}
-    yield Page(TABLE, runs, stays=on_same_data("store", contents))
+    yield Page(TABLE, runs, same_data=on_same_data("store", contents))
 
 
 def _features(model: str) -> str:

@@ -167,10 +167,10 @@ def test_commands_that_fill_a_table_at_a_time(tmp_path: Path) -> None:
 
 
 def test_earlier_runs_say_nothing_of_their_data() -> None:
-    stays = on_same_data("data", {"d": "a"})
-    assert stays({"data": "d"})
-    assert stays({})
-    assert not stays({"data": "d", "content": "b"})
+    same = on_same_data("data", {"d": "a"})
+    assert same({"data": "d"})
+    assert same({})
+    assert not same({"data": "d", "content": "b"})
 
 
 def test_what_only_some_runs_know_is_not_said_of_all(tmp_path: Path) -> None:

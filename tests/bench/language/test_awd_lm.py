@@ -107,6 +107,9 @@ def test_learning_rates_are_rows_of_their_own(
     _, *rows = awd_lm.TABLE.rows([usual, lower])
     assert [row[3] for row in rows] == ["30", "0.5"]
     assert rows[0][9] == f"{usual['test_perplexity']:.1f}"
+    # A rate that differs in the seventh digit alone is trained, not taken from the other's folder.
+    three = run(data, tmp_path, *arguments, "--lr", "0.5000001")["runs"]
+    assert [row["recipe"]["lr"] for row in three] == [0.5, 0.5000001, 30.0]
     with pytest.raises(AssertionError):
         run(data, tmp_path, "--lr", "0")
     assert "lr must be above 0, got 0" in capsys.readouterr().err
