@@ -155,7 +155,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             sizes.pop("edge_values", None)
         net = cls(**sizes, **kwargs)
         if net.task == "regression":
-            net.scale_targets(data.measured)
+            net.scale_targets(_of_scale(data))
         if isinstance(net.target, Levels):
             net.target.fit_frequencies(data.y[:, 0])
         graph_x = data.arrays.graph_x
@@ -230,13 +230,11 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         Where float32 cannot tell the targets apart, both are float64, and so are the network's outputs.
         """
         y = y.double()
-        mean = y.nanmean(0).nan_to_num(0.0)
-        std = ((y - mean) ** 2).nanmean(0).sqrt().nan_to_num(0.0)
+        mean, std = _mean_and_std(y)
         if not kept_by_float32(y.cpu().numpy()).all():
             self._scale_in_float64()
         self.target_mean.copy_(mean)
-        # Equal targets differ from their mean by rounding: that is no scale.
-        self.target_std.copy_(torch.where(std > 1e-12 * mean.abs(), std, 1.0))
+        self.target_std.copy_(torch.where(std > 0, std, 1.0))
 
     def _scale_in_float64(self) -> None:
         self.target_mean, self.target_std = self.target_mean.double(), self.target_std.double()
@@ -437,6 +435,23 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
 def _takes(cls: type, name: str) -> bool:
     parameters = inspect.signature(cls).parameters
     return name in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+
+def _of_scale(data: PackedGraphs) -> Tensor:
+    """Targets that the scale is of, ``[G, tasks]``: the measured ones, and bounds where those have none."""
+    y = data.measured
+    if data.censored is not None:
+        _, std = _mean_and_std(y)
+        y[:, std == 0] = data.y.double()[:, std == 0]
+    return y
+
+
+def _mean_and_std(y: Tensor) -> tuple[Tensor, Tensor]:
+    """Of targets ``[G, tasks]`` (NaN = missing), each ``[tasks]``: 0 of targets without values."""
+    mean = y.nanmean(0).nan_to_num(0.0)
+    std = ((y - mean) ** 2).nanmean(0).sqrt().nan_to_num(0.0)
+    # Equal targets differ from their mean by rounding: that is no deviation.
+    return mean, torch.where(std > 1e-12 * mean.abs(), std, 0.0)
 
 
 def _sum_over_graphs(states: Tensor, row: Tensor, quotient: Quotient) -> Tensor:

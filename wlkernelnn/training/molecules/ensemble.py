@@ -95,8 +95,9 @@ class Ensemble:
         outputs = self.networks[0].target
         each = np.stack(self._each(describe, data, batch_size, caches))
         points = each[..., outputs.point]
-        variance = outputs.variances(each).mean(0) + points.var(0)
-        return points.mean(0), np.sqrt(variance), each.mean(0)
+        # In float64: float32 has no squares of numbers above 1e19 or below 1e-22.
+        variance = outputs.variances(each.astype(np.float64)).mean(0) + points.var(0, dtype=np.float64)
+        return points.mean(0), np.sqrt(variance).astype(each.dtype), each.mean(0)
 
     @property
     def quantiles(self) -> tuple[float, ...]:

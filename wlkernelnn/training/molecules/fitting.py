@@ -104,12 +104,7 @@ def fit(
             raise ValueError(f"{name} has {classes} classes, expected the {net.num_tasks} of the network")
         check_loss(data, net.loss)
     metric = check_fit(train, valid, net.task, options)
-    for task in np.flatnonzero(train.y.isnan().all(0)):
-        names = train.description.target_names
-        log.warning(
-            f"target {names[task] if names else task}: no training graph has a value of it, so that what is "
-            "predicted of it means nothing"
-        )
+    _warn_of_targets(train)
     resample = _resampler(train, options)
     loader = PackedLoader(
         train,
@@ -154,6 +149,23 @@ def check_fit(train: PackedGraphs, valid: PackedGraphs | None, task: str, option
         raise ValueError("class_weight is of classes, and the targets are numbers of a regression")
     _resampler(train, options)  # refuses targets that have no buckets
     return metric
+
+
+def _warn_of_targets(train: PackedGraphs) -> None:
+    """Log a warning of each target of which nothing, or not much, can be learned."""
+    names, all_y = train.description.target_names, train.y.numpy()
+    for task, measured in enumerate(train.measured.numpy().T):
+        known = np.unique(measured[~np.isnan(measured)])
+        bounds = len(train) - np.isnan(all_y[:, task]).sum() - (~np.isnan(measured)).sum()
+        if len(known) > 1 or (len(known) and (bounds or train.task != "regression")):
+            continue
+        if len(known):
+            what = f"all training graphs have {known[0]:g}: nothing is learned"
+        elif bounds:
+            what = "all values of training graphs are bounds: what is predicted of it follows from them alone"
+        else:
+            what = "no training graph has a value of it, so that what is predicted of it means nothing"
+        log.warning(f"target {names[task] if names else task}: {what}")
 
 
 def check_loss(data: PackedGraphs, loss: str) -> None:

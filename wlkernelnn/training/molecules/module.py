@@ -99,12 +99,11 @@ class NetworkModule(TrainedModule):
         )
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        out = self.model(batch)
-        self.mean_loss(
-            *summed_loss(self.model, out, batch.y, censored=batch.get("censored")), len(batch.y), "valid_loss"
-        )
+        out, y, censored = self.model(batch), batch.y, batch.get("censored")
+        self.mean_loss(*summed_loss(self.model, out, y, censored=censored), len(y), "valid_loss")
         values = self.model.predictions(out if out.dtype == torch.float64 else out.float())
-        self._seen.append((batch.y.cpu().numpy(), values.cpu().numpy()))
+        measured = y if censored is None else y.masked_fill(censored != 0, torch.nan)
+        self._seen.append((measured.cpu().numpy(), values.cpu().numpy()))
 
     def on_validation_epoch_end(self) -> None:
         target, prediction = self.gathered(self._seen)

@@ -62,6 +62,19 @@ def test_mixtures_and_quantiles(tmp_path: Path) -> None:
     assert below[[0, 2]].tolist() == pytest.approx([0.1, 0.9], abs=0.02)
 
 
+@pytest.mark.parametrize("loss", ["squared", "mve", "quantile"])
+@pytest.mark.parametrize("unit", [1e-30, 1e30])
+def test_spreads_in_units_whose_squares_float32_lacks(loss: str, unit: float) -> None:
+    data, about = regression_set(), {"features": "ogb", "target_names": ["Act"], "task": "regression"}
+    networks = [small_network(data, seed, loss=loss) for seed in (0, 1)]
+    _, expected = Ensemble(networks, about).predict(data)
+    for net in networks:
+        net.target_mean, net.target_std = unit * net.target_mean, unit * net.target_std
+    _, spread = Ensemble(networks, about).predict(data)
+    assert spread.dtype == np.float32
+    np.testing.assert_allclose(spread / unit, expected, rtol=1e-4)
+
+
 def test_an_ensemble_that_is_not_whole_does_not_predict(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "run")
     shutil.rmtree(tmp_path / "run" / "model_1")

@@ -48,9 +48,18 @@ def test_loss_goes_down(make: Any) -> None:
     assert result.seconds > 0
 
 
+def bounded_set() -> PackedGraphs:
+    """A target whose higher half is known to lie above a weak bound alone."""
+    y = regression_set().y.numpy().astype(float)
+    bounds = y > np.median(y)
+    return regression_set().with_targets(np.where(bounds, y.min(), y), bounds.astype(int))
+
+
 @pytest.mark.parametrize("ema_decay", [0.0, 0.9])
 @pytest.mark.parametrize(
-    ("make", "metric"), [(regression_set, "rmse"), (classification_set, "roc_auc")], ids=["rmse", "roc_auc"]
+    ("make", "metric"),
+    [(regression_set, "rmse"), (bounded_set, "rmse"), (classification_set, "roc_auc")],
+    ids=["rmse", "bounds", "roc_auc"],
 )
 def test_keeps_the_weights_of_the_best_epoch(make: Any, metric: str, ema_decay: float) -> None:
     data = make()
@@ -62,7 +71,7 @@ def test_keeps_the_weights_of_the_best_epoch(make: Any, metric: str, ema_decay: 
     assert result.metric == metric
     assert result.score == (max if metric == "roc_auc" else min)(scores)
     assert scores[result.epoch] == result.score
-    assert score(metric, valid.y.numpy(), predict(net, valid)) == pytest.approx(result.score, rel=1e-6)
+    assert score(metric, valid.measured.numpy(), predict(net, valid)) == pytest.approx(result.score, rel=1e-6)
 
 
 def test_the_best_epoch_need_not_be_the_last(
@@ -246,6 +255,23 @@ def test_targets_without_a_value_to_learn_from(caplog: pytest.LogCaptureFixture)
     caplog.clear()
     fit(small_network(data), data[:40], data[40:], quick(epochs=1), progress=False)
     assert "no training graph" not in caplog.text
+
+
+def test_targets_that_teach_little(caplog: pytest.LogCaptureFixture) -> None:
+    y, sides = np.full((60, 3), 5.0), np.zeros((60, 3), int)
+    y[:, 1], sides[:, 1] = np.linspace(300, 302, 60), 1
+    y[:, 2], sides[1:, 2] = np.linspace(5, 9, 60), -1
+    data = regression_set().with_targets(y, sides, target_names=("same", "bounds", "one"))
+    net = small_network(data)
+    fit(net, data, None, quick(epochs=1), progress=False)
+    assert caplog.messages == [
+        "target same: all training graphs have 5: nothing is learned",
+        "target bounds: all values of training graphs are bounds: what is predicted of it follows from them "
+        "alone",
+    ]
+    # Without measured values that differ, bounds say the scale.
+    np.testing.assert_allclose(net.target_mean, [5, 301, 7])
+    np.testing.assert_allclose(net.target_std, [1, *y[:, 1:].std(0)], rtol=1e-6)
 
 
 class Seen(Callback):
