@@ -105,6 +105,10 @@ class RRNNOptions(TrainedOptions):
 def pages(options: RRNNOptions) -> Iterator[Page]:
     tasks = chosen("tasks", options.tasks, TASKS)
     names = chosen("models", options.models, ("rrnn", "rrnn-gru", "gru"))
+    for task in options.tasks or ():
+        if not any(name in TASKS[task].models for name in names):
+            there = ", ".join(TASKS[task].models)
+            raise ValueError(f"--models: {task} has {there}, got {', '.join(names)}")
     # What is missing is said before anything is trained.
     loaded = {task: TASKS[task].load(options.root, options.glove) for task in tasks}
     for task, strings in loaded.items():

@@ -124,6 +124,7 @@ def test_bad_options(capsys: pytest.CaptureFixture[str]) -> None:
         ("--tasks wiki", "--tasks: expected any of wiki-5k, wiki-10k, sst, ptb, got wiki"),
         ("--models lstm", "--models: expected any of rrnn, rrnn-gru, gru, got lstm"),
         ("--rates 4", "--rates: expected from 1 to 3, got 4"),
+        ("--tasks wiki-5k --models rrnn-gru", "--models: wiki-5k has rrnn, gru, got rrnn-gru"),
     ):
         assert main(f"benchmark rrnn {arguments}".split()) != 0
         assert error in capsys.readouterr().err
