@@ -153,18 +153,18 @@ def check_fit(train: PackedGraphs, valid: PackedGraphs | None, task: str, option
 
 def _warn_of_targets(train: PackedGraphs) -> None:
     """Log a warning of each target of which nothing, or not much, can be learned."""
-    names, all_y = train.description.target_names, train.y.numpy()
-    for task, measured in enumerate(train.measured.numpy().T):
+    names = train.description.target_names
+    for task, (y, measured) in enumerate(zip(train.y.numpy().T, train.measured.numpy().T, strict=True)):
         known = np.unique(measured[~np.isnan(measured)])
-        bounds = len(train) - np.isnan(all_y[:, task]).sum() - (~np.isnan(measured)).sum()
-        if len(known) > 1 or (len(known) and (bounds or train.task != "regression")):
-            continue
-        if len(known):
-            what = f"all training graphs have {known[0]:g}: nothing is learned"
-        elif bounds:
+        bounds = (np.isnan(measured) & ~np.isnan(y)).any()
+        if not len(known) and bounds:
             what = "all values of training graphs are bounds: what is predicted of it follows from them alone"
-        else:
+        elif not len(known):
             what = "no training graph has a value of it, so that what is predicted of it means nothing"
+        elif len(known) == 1 and not bounds and train.task == "regression":
+            what = f"all training graphs have {known[0]:g}: nothing is learned"
+        else:
+            continue
         log.warning(f"target {names[task] if names else task}: {what}")
 
 
