@@ -135,7 +135,7 @@ def fit_chemprop(split: Split, options: FitOptions, parameters: int, directory: 
     )
     in_order = {part: ChempropLoader(data[part], EVALUATION_BATCH, False, False, 0, None) for part in PARTS}
     done = train_module(
-        NetworkModule(net, options, split.metric, len(loader)),  # type: ignore[arg-type]  # all that it asks for
+        NetworkModule(net, options, split.metric, len(loader.positions())),  # type: ignore[arg-type]  # all that it asks for
         loader,
         in_order["valid"],
         origin={"data": split.data},

@@ -78,6 +78,9 @@ FEW = {
     "rrnn": lambda width: RRNN(
         width, 4, 1, 1, ("add",), ("tanh", "sigmoid"), auxiliary=(), hidden_channels=2, norm=None
     ),
+    "rrnn-distinct": lambda width: RRNN(
+        width, 4, 2, 1, ("add",), ("tanh",), auxiliary=(), hidden_channels=2, norm=None, distinct=True
+    ),
     "rrnn-gru": lambda width: RRNNGRU(width, 4, 1, hidden_channels=2),
 }
 LAYERS = MODELS | SIZED | FEW | {"rkm-plain-lstm": lambda width: RKM(width, 4, "lstm", layer_norm=False)}

@@ -266,7 +266,7 @@ def check_training(parser: VerbParser, parsed: Namespace, several: bool = False)
     for model in (models := _models_of(parsed)):
         if name := network_of(model):
             SHORT_NAMES[name].check_arguments(**_network_options(parsed, name))
-            check_joint(model, parsed.loss)
+            check_joint(model, parsed.loss, parsed.patience)
         features_of(Namespace(**{**vars(parsed), "model": model}))
     if len(models) > 1 and not several:
         raise ValueError(

@@ -198,7 +198,8 @@ class Training:
             callbacks.append(newest)
         callbacks += self.callbacks
         if options.patience:
-            callbacks.append(Patience(monitor, patience=options.patience, mode=mode))
+            # An epoch without a score, such as a rank correlation of equal predictions, is not a better one.
+            callbacks.append(Patience(monitor, patience=options.patience, mode=mode, check_finite=False))
         if self.bar:
             callbacks.append(RichProgressBar())
         on_gpu = options.accelerator != "cpu" and torch.cuda.is_available()

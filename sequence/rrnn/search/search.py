@@ -102,5 +102,5 @@ def _copied(candidates: Tensor, nodes: Tensor) -> Tensor:
     """Which candidates ``[B, C, p]`` are copies of one of the nodes ``[B, k, p]``: ``[B, C]``."""
     found = torch.zeros(candidates.shape[:2], dtype=torch.bool, device=candidates.device)
     for node in nodes.unbind(1):
-        found |= copies(candidates, node.unsqueeze(1))
+        found = found | copies(candidates, node.unsqueeze(1))
     return found

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,15 @@ def test_early_stopping_in_the_direction_of_the_metric(
     assert len(result.history) == 4
     assert (result.metric, result.epoch) == (metric, 1)
     assert result.score == pytest.approx(scores[1])
+
+
+def test_epochs_without_a_score_are_no_better(
+    parts: tuple[PackedGraphs, PackedGraphs], scored: Callable[[list[float]], None]
+) -> None:
+    """Such as the rank correlation of equal predictions."""
+    scored([math.nan, 0.3, math.nan, 0.2, math.nan, math.nan, 0.9])
+    result = fit(small_network(parts[0]), *parts, quick(epochs=7, patience=2), progress=False)
+    assert (result.epoch, result.score, len(result.history)) == (3, pytest.approx(0.2), 6)
 
 
 def test_a_run_that_lost_patience_is_over(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def fit(
     if options.ema_decay:
         averaged.append(WeightAveraging(multi_avg_fn=partial(_move_average, options.ema_decay)))
     return train_module(
-        NetworkModule(net, options, metric, len(loader), weights),
+        NetworkModule(net, options, metric, len(loader.positions()), weights),
         loader,
         None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.depth_for(valid)),
         origin={"train": train, "valid": valid, "network": [type(net).__name__, net.config]},
@@ -136,19 +136,23 @@ def check_fit(train: PackedGraphs, valid: PackedGraphs | None, task: str, option
     """Refuse options that don't fit the data of a training; the name of its metric."""
     metric = options.metric or train.metric or DEFAULT_METRIC[task]
     get_metric(metric, task)
-    width = len(valid.classes) if valid is not None and task in SEVERAL_CLASSES else 0
-    if valid is not None and math.isnan(
-        score(metric, valid.measured.numpy(), np.zeros((len(valid), width or valid.num_tasks)))
-    ):
+    if valid is not None and not _can_be_scored(valid, metric, task):
         raise ValueError(
             f"{metric} cannot be computed for the {len(valid)} graphs of valid: no task has the targets that "
-            "it needs (two classes, for example); take another split or metric"
+            "it needs (two classes, for example, or values that differ); take another split or metric"
         )
     check_patience(options, valid is not None)
     if options.class_weight and task == "regression":
         raise ValueError("class_weight is of classes, and the targets are numbers of a regression")
     _resampler(train, options)  # refuses targets that have no buckets
     return metric
+
+
+def _can_be_scored(valid: PackedGraphs, metric: str, task: str) -> bool:
+    """Whether any target has a score, by predictions that differ, as a rank correlation needs."""
+    width = len(valid.classes) if task in SEVERAL_CLASSES else valid.num_tasks
+    prediction = np.repeat(np.linspace(0, 1, len(valid))[:, None], width, axis=1)
+    return not math.isnan(score(metric, valid.measured.numpy(), prediction))
 
 
 def _warn_of_targets(train: PackedGraphs) -> None:

@@ -156,8 +156,8 @@ def train_joint(
         FileExistsError, NotADirectoryError: As :func:`train_run`.
     """
     check_one_of("model", model, JOINT)
-    check_joint(model, (network or {}).get("loss", "squared"))
     directory, options, begin = Path(directory), options or FitOptions(), time.perf_counter()
+    check_joint(model, (network or {}).get("loss", "squared"), options.patience)
     machine_name, _, network_name = model.partition("+")
     check_target_names(data.description.target_names, data.classes)
     parts = parts_of(data, split_idx)
@@ -230,12 +230,17 @@ def train_joint(
         return result, report
 
 
-def check_joint(model: str, loss: str) -> None:
-    """Refuse a loss that a joint model would make no use of."""
+def check_joint(model: str, loss: str, patience: int) -> None:
+    """Refuse a loss that a joint model would make no use of, and patience."""
     if model in JOINT and loss != "squared":
         raise ValueError(
             f"loss {loss}: in the joint model {model} deviations are the machine's; take the networks wl or "
             "stack alone"
+        )
+    if model in JOINT and patience:
+        raise ValueError(
+            f"patience {patience}: networks of the joint model {model} that leave molecules out have no "
+            "validation part; take the networks wl or stack alone"
         )
 
 

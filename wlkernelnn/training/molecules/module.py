@@ -50,8 +50,9 @@ def summed_loss(
     return torch.where(known, losses, 0.0).sum(), known.sum()
 
 
-def learning_rate_factor(options: FitOptions, step: int, steps_per_epoch: int) -> float:
-    """The schedule: the learning rate at a step, in units of ``options.lr``."""
+def learning_rate_factor(options: FitOptions, step: int, num_graphs: int) -> float:
+    """The schedule: the learning rate at a step of epochs of so many graphs, in units of ``options.lr``."""
+    steps_per_epoch = math.ceil(num_graphs / options.batch_size)
     warmup = options.warmup_epochs * steps_per_epoch
     if step < warmup:
         return (step + 1) / warmup
@@ -59,7 +60,9 @@ def learning_rate_factor(options: FitOptions, step: int, steps_per_epoch: int) -
         progress = (step - warmup) / max(options.epochs * steps_per_epoch - warmup, 1)
         factor = 0.5 * (1.0 + math.cos(math.pi * min(progress, 1.0)))
     elif options.schedule == "exponential":
-        factor = options.lr_decay ** (step * options.batch_size // options.lr_decay_samples)
+        epoch, batch = divmod(step, steps_per_epoch)
+        seen = epoch * num_graphs + batch * options.batch_size
+        factor = options.lr_decay ** (seen // options.lr_decay_samples)
     else:
         factor = 1.0
     return max(factor, options.lr_min / options.lr)
@@ -72,7 +75,7 @@ class NetworkModule(TrainedModule):
         net: What is trained.
         options: How.
         metric: What validation logs as ``valid_<metric>``.
-        steps_per_epoch: For the schedule.
+        num_graphs: Of an epoch, for the schedule.
         weights: Of classes in the training loss, see :func:`balanced_weights`; default 1.
     """
 
@@ -84,12 +87,12 @@ class NetworkModule(TrainedModule):
         net: GraphNetwork,
         options: FitOptions,
         metric: str,
-        steps_per_epoch: int,
+        num_graphs: int,
         weights: Tensor | None = None,
     ) -> None:
         super().__init__(net, options, metric, get_metric(metric).maximize)
         self.register_buffer("weights", weights, persistent=False)
-        self.steps_per_epoch = steps_per_epoch
+        self.num_graphs = num_graphs
         self._seen: list[tuple[np.ndarray, ...]] = []
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
@@ -115,6 +118,6 @@ class NetworkModule(TrainedModule):
             list(self.model.parameters()), torch.optim.AdamW, weight_decay=self.options.weight_decay
         )
         scheduler = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda step: learning_rate_factor(self.options, step, self.steps_per_epoch)
+            optimizer, lambda step: learning_rate_factor(self.options, step, self.num_graphs)
         )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}

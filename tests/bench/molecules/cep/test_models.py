@@ -36,13 +36,13 @@ def test_recipe_is_the_published_one() -> None:
     recipe, whole = recipe_of(23_982, 1, CEPOptions(), published=True)
     assert (whole, recipe.epochs, recipe.seed) == (213, 213, 1)
     assert recipe.lr_decay_samples == 100_000
-    steps = math.ceil(23_982 / recipe.batch_size)
-    assert learning_rate_factor(recipe, 100_000 // 20, steps) == pytest.approx(0.9)
+    steps = math.ceil(23_982 / recipe.batch_size)  # the last batch of each epoch has 2
+    assert learning_rate_factor(recipe, 100_080 // 20, 23_982) == pytest.approx(0.9)
     squeezed, whole = recipe_of(23_982, 1, CEPOptions(epochs=20), published=True)
     assert (whole, squeezed.epochs) == (213, 20)
     for part in (0.25, 0.5, 0.99):
         rates = [
-            options.lr * learning_rate_factor(options, int(part * options.epochs * steps), steps)
+            options.lr * learning_rate_factor(options, int(part * options.epochs * steps), 23_982)
             for options in (recipe, squeezed)
         ]
         assert rates[0] == pytest.approx(rates[1], rel=0.12)

@@ -92,7 +92,7 @@ def test_refused(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
             "--num-layers is an option of --model stack, but the model is gp+wl",
         ),
         (f"{tmp_path} --model gp+wl --features ogb", "features 'ogb' lack"),
-        (f"{tmp_path} --model gp+wl --patience 3", "patience=3 needs valid"),
+        (f"{tmp_path} --model gp+wl --patience 3", "patience 3: networks of the joint model gp+wl"),
         (f"{run} --model linear+wl", "holds a run already"),
     ):
         with pytest.MonkeyPatch.context() as patch:

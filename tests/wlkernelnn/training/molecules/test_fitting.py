@@ -244,6 +244,16 @@ def test_validation_without_the_targets_that_the_metric_needs() -> None:
     assert math.isfinite(fail(data, single, metric="log_loss", epochs=1).score)
 
 
+def test_epochs_chosen_by_ranks(parts: tuple[PackedGraphs, PackedGraphs]) -> None:
+    net = small_network(parts[0])
+    result = fit(net, *parts, quick(metric="spearman", lr=0.05), progress=False)
+    assert result.score == max(epoch["valid_spearman"] for epoch in result.history)
+    assert score("spearman", parts[1].y, predict(net, parts[1])) == pytest.approx(result.score)
+    same = regression_set().with_targets(np.ones((60, 1)))
+    with pytest.raises(ValueError, match=r"spearman cannot be computed .* or values that differ"):
+        fail(parts[0], same, metric="spearman")
+
+
 def test_targets_without_a_value_to_learn_from(caplog: pytest.LogCaptureFixture) -> None:
     data = classification_set()
     y = data.y.clone()

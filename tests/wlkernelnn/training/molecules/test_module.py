@@ -130,18 +130,18 @@ def test_batch_without_targets(task: str) -> None:
 
 def test_warm_up_rises_in_equal_steps() -> None:
     options = FitOptions(warmup_epochs=2, schedule="constant")
-    factors = [learning_rate_factor(options, step, steps_per_epoch=5) for step in range(12)]
+    factors = [learning_rate_factor(options, step, num_graphs=5 * 64) for step in range(12)]
     assert factors == pytest.approx([*(i / 10 for i in range(1, 11)), 1.0, 1.0])
 
 
 def test_cosine_ends_at_the_smallest_rate() -> None:
     options = FitOptions(epochs=12, warmup_epochs=2, lr_min=1e-5)
-    assert learning_rate_factor(options, 20, 10) == 1.0
-    assert learning_rate_factor(options, 70, 10) == pytest.approx(0.5)
-    assert learning_rate_factor(options, 45, 10) == pytest.approx(0.5 + math.sqrt(0.125))
-    assert learning_rate_factor(options, 119, 10) == pytest.approx(0.01)
-    assert learning_rate_factor(options, 500, 10) == pytest.approx(0.01)
-    falling = [learning_rate_factor(options, step, 10) for step in range(20, 120)]
+    assert learning_rate_factor(options, 20, 640) == 1.0
+    assert learning_rate_factor(options, 70, 640) == pytest.approx(0.5)
+    assert learning_rate_factor(options, 45, 640) == pytest.approx(0.5 + math.sqrt(0.125))
+    assert learning_rate_factor(options, 119, 640) == pytest.approx(0.01)
+    assert learning_rate_factor(options, 500, 640) == pytest.approx(0.01)
+    falling = [learning_rate_factor(options, step, 640) for step in range(20, 120)]
     assert falling == sorted(falling, reverse=True)
 
 
@@ -150,7 +150,7 @@ def test_exponential_steps_of_the_paper() -> None:
     options = FitOptions(batch_size=20, schedule="exponential", warmup_epochs=0, lr_min=5e-6)
 
     def factor_at(samples: int) -> float:
-        return learning_rate_factor(options, samples // 20, steps_per_epoch=1000)
+        return learning_rate_factor(options, samples // 20, num_graphs=20_000)
 
     assert factor_at(0) == factor_at(99_980) == 1.0
     assert factor_at(100_000) == factor_at(199_980) == pytest.approx(0.9)
@@ -159,6 +159,13 @@ def test_exponential_steps_of_the_paper() -> None:
     assert factor_at(5_100_000) == factor_at(9_000_000) == pytest.approx(0.005)
 
 
+def test_exponential_steps_count_graphs() -> None:
+    """Batches of 64 and of 1."""
+    options = FitOptions(schedule="exponential", warmup_epochs=0, lr_decay=0.5, lr_decay_samples=65, lr_min=0)
+    factors = [learning_rate_factor(options, step, num_graphs=65) for step in range(8)]
+    assert factors == [0.5 ** (step // 2) for step in range(8)]
+
+
 def test_constant() -> None:
     options = FitOptions(schedule="constant", warmup_epochs=0)
-    assert {learning_rate_factor(options, step, 10) for step in (0, 1, 10_000)} == {1.0}
+    assert {learning_rate_factor(options, step, 640) for step in (0, 1, 10_000)} == {1.0}
