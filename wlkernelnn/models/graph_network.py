@@ -450,7 +450,7 @@ def _mean_and_std(y: Tensor) -> tuple[Tensor, Tensor]:
     """Of targets ``[G, tasks]`` (NaN = missing), each ``[tasks]``: 0 of targets without values."""
     mean = y.nanmean(0).nan_to_num(0.0)
     std = ((y - mean) ** 2).nanmean(0).sqrt().nan_to_num(0.0)
-    # Equal targets differ from their mean by rounding: that is no deviation.
+    # Rounding alone moves the mean of equal targets off them.
     return mean, torch.where(std > 1e-12 * mean.abs(), std, 0.0)
 
 

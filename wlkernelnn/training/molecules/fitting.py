@@ -156,7 +156,7 @@ def _can_be_scored(valid: PackedGraphs, metric: str, task: str) -> bool:
 
 
 def _warn_of_targets(train: PackedGraphs) -> None:
-    """Log a warning of each target of which nothing, or not much, can be learned."""
+    """Warn of each target that teaches the network little or nothing."""
     names = train.description.target_names
     for task, (y, measured) in enumerate(zip(train.y.numpy().T, train.measured.numpy().T, strict=True)):
         known = np.unique(measured[~np.isnan(measured)])
