@@ -17,7 +17,7 @@ from wlkernelnn.bench.harness.parameters import count_parameters, width_for
 from wlkernelnn.datasets import BucketResampler, PackedGraphs
 from wlkernelnn.datasets.graphs.epochs import EpochLoader
 from wlkernelnn.datasets.splits.parts import PARTS
-from wlkernelnn.models.outputs import Values
+from wlkernelnn.models.base.outputs import Values
 from wlkernelnn.training import FitOptions
 from wlkernelnn.training.loop import train_module
 from wlkernelnn.training.molecules.fitting import EVALUATION_BATCH

@@ -1,10 +1,10 @@
 """Networks: what turns a batch of graphs into predictions."""
 
-from .colour_cache import ColourCache
-from .encoder import CodeEncoder, FeatureEncoder
+from .base.colour_cache import ColourCache
+from .base.encoder import CodeEncoder, FeatureEncoder
+from .base.graph_network import GraphNetwork
 from .export import ExportableNetwork, export_inputs, export_network
 from .graph_kernel_network import GraphKernelNetwork
-from .graph_network import GraphNetwork
 from .kernel_stack import KernelStack
 from .kernel_stack_network import KernelStackNetwork
 from .wl_kernel_nn import WLKernelNN

@@ -23,7 +23,7 @@ from wlkernelnn.datasets.graphs.loader import Graphs
 from wlkernelnn.datasets.graphs.pyg import plain_data
 from wlkernelnn.utils.files import atomic_path
 
-from .graph_network import GraphNetwork
+from .base.graph_network import GraphNetwork
 
 #: The extra file (torch.export) or entry of the metadata (ONNX) that says what a file holds.
 ABOUT = "about.json"

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from wlkernelnn.conv import WLKernelConv
 from wlkernelnn.ops.colours import Quotient
 
-from .graph_network import GraphNetwork
+from .base.graph_network import GraphNetwork
 
 
 class GraphKernelNetwork(GraphNetwork):
@@ -50,8 +50,8 @@ class GraphKernelNetwork(GraphNetwork):
         in_channels: Number of float features of a node, in the place of ``node_dims``: ``x`` is then what a
             layer of PyG takes. ``from_data`` standardises those that go beyond −1 … 1.
         loss: Of a regression: ``"squared"``; ``"mve"``, the likelihood of a Gaussian whose mean and deviation
-            are both predicted (:class:`~wlkernelnn.models.outputs.MeanVariance`); or ``"quantile"``, the
-            pinball loss (:class:`~wlkernelnn.models.outputs.Quantiles`).
+            are both predicted (:class:`~wlkernelnn.models.base.outputs.MeanVariance`); or ``"quantile"``, the
+            pinball loss (:class:`~wlkernelnn.models.base.outputs.Quantiles`).
         quantiles: Levels of the latter, by default 0.05, 0.5 and 0.95; the median is the prediction.
         edge_values: The row of ``edge_attr`` that each code of an edge stands for, where a store has numbered
             them: ``fit`` and ``predict`` read graphs of PyG by these.

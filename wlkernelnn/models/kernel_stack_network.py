@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.utils.checks import check_count, check_dropout
 
-from .graph_network import GraphNetwork
+from .base.graph_network import GraphNetwork
 from .kernel_stack import KernelStack
 
 

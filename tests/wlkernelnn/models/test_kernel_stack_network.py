@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.inputs.molecules import classification_set, quick, regression_set
-from tests.wlkernelnn.models.test_quotient import assert_same, odd_graphs, results
+from tests.wlkernelnn.models.base.test_quotient import assert_same, odd_graphs, results
 from wlkernelnn.datasets import PackedLoader
 from wlkernelnn.models import ColourCache, KernelStackNetwork
 from wlkernelnn.training import fit, predict

@@ -18,7 +18,7 @@ from wlkernelnn.datasets.molecules.probe import check_probed
 from wlkernelnn.machines.saved import is_machine
 from wlkernelnn.machines.texts import is_text_machine
 from wlkernelnn.models import ColourCache, GraphNetwork
-from wlkernelnn.models.colour_cache import CAPACITY
+from wlkernelnn.models.base.colour_cache import CAPACITY
 from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint, save_checkpoint
 from wlkernelnn.training.folder import check_alike, finished_folders
 from wlkernelnn.training.options import BATCH

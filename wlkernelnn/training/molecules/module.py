@@ -32,8 +32,9 @@ def summed_loss(
 ) -> tuple[Tensor, Tensor]:
     """Summed loss of the targets that are there (NaN = missing), and their number.
 
-    The loss is that of the outputs of the network, see :mod:`wlkernelnn.models.outputs`: errors in units of
-    the targets' standard deviations, so that tasks of different scales count alike, or cross entropies.
+    The loss is that of the outputs of the network, see :mod:`wlkernelnn.models.base.outputs`: errors in
+    units of the targets' standard deviations, so that tasks of different scales count alike, or cross
+    entropies.
 
     Args:
         net: The network that made ``out``.

@@ -15,7 +15,7 @@ from wlkernelnn.datasets import PackedGraphs, get_features
 from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.datasets.molecules.probe import probed
 from wlkernelnn.models import NETWORKS
-from wlkernelnn.models.outputs import outputs_of
+from wlkernelnn.models.base.outputs import outputs_of
 from wlkernelnn.training.folder import (
     REPORT,
     begin_run,

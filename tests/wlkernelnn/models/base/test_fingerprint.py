@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from wlkernelnn.models.fingerprint import FingerprintEncoder
+from wlkernelnn.models.base.fingerprint import FingerprintEncoder
 
 
 def test_written_out_for_counts_of_any_type() -> None:

@@ -16,7 +16,8 @@ from tests.checks.pairwise import pairwise
 from tests.inputs.graphs import random_packed
 from tests.inputs.molecules import described, regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs, PackedLoader, molecules_from
-from wlkernelnn.models import GraphKernelNetwork, graph_network
+from wlkernelnn.models import GraphKernelNetwork
+from wlkernelnn.models.base import graph_network
 
 SHAPES: list[dict[str, Any]] = [
     {},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -26,13 +25,14 @@ from wlkernelnn.ops.graph import SortedEdges, neighbor_sum
 from wlkernelnn.ops.graph.segments import segment_sum
 from wlkernelnn.utils.checks import check_count, check_dropout, check_one_of
 from wlkernelnn.utils.configured import Configured
-from wlkernelnn.utils.text import shortened
 
 from .batches import check_graph_x, complete, quotient_of_batch
+from .codes import check_codes, packed_with_rows
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder, FeatureEncoder
 from .fingerprint import FingerprintEncoder
 from .outputs import Levels, outputs_of
+from .sizes import mean_and_std, sizes_of, takes, targets_of_scale
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -132,30 +132,9 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             ValueError: ``data`` has no targets, or does not say how many values its node codes have.
         """
         data = packed("data", data)
-        about = data.description
-        if data.num_tasks == 0:
-            raise ValueError(f"data set {about.name!r} has no targets to size a network from")
-        if not (about.node_dims or about.num_node_features):
-            raise ValueError(f"data set {about.name!r}: its description has no node_dims")
-        sizes: dict[str, Any] = {
-            "node_dims": about.node_dims,
-            "num_edge_types": about.num_edge_types or None,
-            "num_tasks": len(data.classes) if about.task in SEVERAL_CLASSES else data.num_tasks,
-            "task": about.task or "regression",
-        }
-        for name, value in (
-            ("num_node_values", about.num_node_values),
-            ("num_graph_values", about.num_graph_values),
-            ("in_channels", about.num_node_features),
-            ("edge_values", data.description.numbered_edges),
-        ):
-            if value:
-                sizes[name] = value
-        if not _takes(cls, "edge_values"):  # a network of one's own may not look at edges
-            sizes.pop("edge_values", None)
-        net = cls(**sizes, **kwargs)
+        net = cls(**sizes_of(cls, data), **kwargs)
         if net.task == "regression":
-            net.scale_targets(_of_scale(data))
+            net.scale_targets(targets_of_scale(data))
         if isinstance(net.target, Levels):
             net.target.fit_frequencies(data.y[:, 0])
         graph_x = data.arrays.graph_x
@@ -185,44 +164,14 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
             ValueError: A value that a store cannot keep or the network has no code for, a store whose edges
                 have no codes or such that stand for others than the network's, or one with a ``transform``.
         """
-        if not self.edge_values:
-            graphs = as_packed(name, data)
-            if self.num_edge_types is not None and graphs.arrays.source.numel():
-                self._check_codes(name, graphs)
-            return graphs
-        graphs = packed(name, data, self.edge_values)
-        there = tuple(map(tuple, graphs.description.edge_values))
-        if there != self.edge_values and graphs.arrays.source.numel():
-            what = "stand for other values than" if there else "are not said to stand for"
-            raise ValueError(
-                f"{name}: its codes of edges {what} those of the graphs that sized the network: convert with "
-                "PackedGraphs.from_pyg(graphs, edge_values=network.edge_values)"
-            )
+        if self.edge_values:
+            return packed_with_rows(name, data, self.edge_values)
+        graphs = as_packed(name, data)
+        if self.num_edge_types is not None and graphs.arrays.source.numel():
+            # Networks of one's own may drop what codes stand for.
+            any_rows = not takes(type(self), "edge_values") or bool(self.config.get("edge_values"))
+            check_codes(name, graphs, self.num_edge_types, any_rows)
         return graphs
-
-    def _check_codes(self, name: str, graphs: PackedGraphs) -> None:
-        """Refuse edges without codes, or with others than those of a network without ``edge_values``."""
-        about, number = graphs.description, self.num_edge_types
-        if number != 1 and not about.num_edge_types and not graphs.arrays.edge_type.any():
-            raise ValueError(
-                f"{name}: its edges have neither edge_attr nor edge_type, expected one of {number} codes for "
-                f"each, as the network has num_edge_types={number}"
-            )
-        if not about.numbered_edges:
-            width = len(about.edge_values[0]) if about.edge_values else 1
-            if width not in (1, number):
-                raise ValueError(
-                    f"{name}: its edge_attr has one-hot rows of width {width}, expected width {number}, as "
-                    f"the network has num_edge_types={number}"
-                )
-            return
-        # Networks of one's own may drop what codes stand for.
-        if _takes(type(self), "edge_values") and not self.config.get("edge_values"):
-            rows = f"the rows {shortened(about.numbered_edges)} of edge_attr"
-            raise ValueError(
-                f"{name}: its codes of edges stand for {rows}, expected codes or one-hot rows, as the "
-                "network has no edge_values: size one by such graphs (from_data), or give it edge_values"
-            )
 
     def scale_targets(self, y: Tensor) -> None:
         """Take mean and standard deviation of targets ``[G, tasks]`` (NaN = missing) into the network.
@@ -230,7 +179,7 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         Where float32 cannot tell the targets apart, both are float64, and so are the network's outputs.
         """
         y = y.double()
-        mean, std = _mean_and_std(y)
+        mean, std = mean_and_std(y)
         if not kept_by_float32(y.cpu().numpy()).all():
             self._scale_in_float64()
         self.target_mean.copy_(mean)
@@ -430,28 +379,6 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
         Of a Gaussian mean and deviation, of quantiles all, of other targets the value of :meth:`predict`.
         """
         return self.target.described(self._outputs(vectors))
-
-
-def _takes(cls: type, name: str) -> bool:
-    parameters = inspect.signature(cls).parameters
-    return name in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
-
-
-def _of_scale(data: PackedGraphs) -> Tensor:
-    """Targets that the scale is of, ``[G, tasks]``: the measured ones, and bounds where those have none."""
-    y = data.measured
-    if data.censored is not None:
-        _, std = _mean_and_std(y)
-        y[:, std == 0] = data.y.double()[:, std == 0]
-    return y
-
-
-def _mean_and_std(y: Tensor) -> tuple[Tensor, Tensor]:
-    """Of targets ``[G, tasks]`` (NaN = missing), each ``[tasks]``: 0 of targets without values."""
-    mean = y.nanmean(0).nan_to_num(0.0)
-    std = ((y - mean) ** 2).nanmean(0).sqrt().nan_to_num(0.0)
-    # Rounding alone moves the mean of equal targets off them.
-    return mean, torch.where(std > 1e-12 * mean.abs(), std, 0.0)
 
 
 def _sum_over_graphs(states: Tensor, row: Tensor, quotient: Quotient) -> Tensor:

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from tests.checks.pairwise import pairwise
 from tests.inputs.molecules import regression_set
-from tests.wlkernelnn.models.test_quotient import SHAPES, network, odd_graphs
+from tests.wlkernelnn.models.base.test_quotient import SHAPES, network, odd_graphs
 from wlkernelnn.datasets import PackedLoader
 from wlkernelnn.models import ColourCache, GraphKernelNetwork, KernelStackNetwork
 from wlkernelnn.ops.colours import Quotient

@@ -11,7 +11,7 @@ from sklearn.metrics import mean_pinball_loss
 from tests.inputs.molecules import regression_set, small_network
 from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import GraphKernelNetwork
-from wlkernelnn.models.outputs import Levels, MeanVariance, Quantiles, outputs_of
+from wlkernelnn.models.base.outputs import Levels, MeanVariance, Quantiles, outputs_of
 
 ONE, ZERO = torch.ones(1), torch.zeros(1)
 
