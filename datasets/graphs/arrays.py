@@ -175,3 +175,27 @@ def take_spans(
             flat.take(begin, axis=0, mode="clip")
             flat.take(end - 1, axis=0, mode="clip")
     return [flat.take(where, axis=0) for flat in flats], length, bounds
+
+
+def arrays_of(arrays: Arrays, graphs: np.ndarray) -> Arrays:
+    """The arrays of some graphs alone, in this order."""
+    a = {name: tensor.numpy() for name, tensor in vars(arrays).items()}
+    (node_type, in_degree), _, node_ptr = take_spans(a["node_ptr"], graphs, a["node_type"], a["in_degree"])
+    (source, edge_type), _, edge_ptr = take_spans(a["edge_ptr"], graphs, a["source"], a["edge_type"])
+    taken = {
+        "node_type": node_type,
+        "node_table": a["node_table"],
+        "source": source,
+        "in_degree": in_degree,
+        "edge_type": edge_type,
+        "node_ptr": node_ptr,
+        "edge_ptr": edge_ptr,
+        "y": a["y"][graphs],
+        "row": a["row"][graphs],
+    }
+    if len(a["smiles_ptr"]):
+        (taken["smiles"],), _, taken["smiles_ptr"] = take_spans(a["smiles_ptr"], graphs, a["smiles"])
+    for name in ("graph_x", "censored"):
+        if len(a[name]):
+            taken[name] = a[name][graphs]
+    return Arrays(**{name: torch.from_numpy(np.ascontiguousarray(each)) for name, each in taken.items()})

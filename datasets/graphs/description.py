@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -58,6 +59,13 @@ class Description:
     edge_values: tuple[tuple[float, ...], ...] = ()
     classes: tuple[str, ...] = ()
     smiles_columns: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """What ``asdict`` gave and JSON kept, with lists for tuples. Earlier versions had fewer fields."""
+        rows = tuple(map(tuple, fields.get("edge_values", ())))
+        flat = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+        return cls(**flat | {"edge_values": rows})
 
     @property
     def numbered_edges(self) -> tuple[tuple[float, ...], ...]:

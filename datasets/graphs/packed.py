@@ -17,7 +17,7 @@ from wlkernelnn.datasets.files.rejects import Change, Reject, is_missing
 from wlkernelnn.datasets.files.targets import kept_by_float32
 from wlkernelnn.utils.files import read_tensors, understood, write_tensors
 
-from .arrays import Arrays, check_arrays, content_hash, take_spans
+from .arrays import Arrays, arrays_of, check_arrays, content_hash
 from .colours import Colours
 from .description import SEVERAL_CLASSES, Description
 from .packing import Packable, packed_targets
@@ -272,29 +272,7 @@ class PackedGraphs(Packable):
 
     def compact(self) -> PackedGraphs:
         """A store of the graphs in view alone, without a split."""
-        a = {name: tensor.numpy() for name, tensor in vars(self.arrays).items()}
-        index = self.index
-        (node_type, in_degree), _, node_ptr = take_spans(a["node_ptr"], index, a["node_type"], a["in_degree"])
-        (source, edge_type), _, edge_ptr = take_spans(a["edge_ptr"], index, a["source"], a["edge_type"])
-        taken = {
-            "node_type": node_type,
-            "node_table": a["node_table"],
-            "source": source,
-            "in_degree": in_degree,
-            "edge_type": edge_type,
-            "node_ptr": node_ptr,
-            "edge_ptr": edge_ptr,
-            "y": a["y"][index],
-            "row": a["row"][index],
-        }
-        if len(a["smiles_ptr"]):
-            (taken["smiles"],), _, taken["smiles_ptr"] = take_spans(a["smiles_ptr"], index, a["smiles"])
-        if self.description.num_graph_values:
-            taken["graph_x"] = a["graph_x"][index]
-        if a["censored"].size:
-            taken["censored"] = a["censored"][index]
-        tensors = {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in taken.items()}
-        result = PackedGraphs(Arrays(**tensors), self.description)
+        result = PackedGraphs(arrays_of(self.arrays, self.index), self.description)
         result.transform = self.transform
         return result
 
@@ -360,18 +338,13 @@ class PackedGraphs(Packable):
             split_idx = {name: tensors.pop(f"split.{name}").numpy() for name in header["splits"]}
             # Files of earlier versions have none.
             colours = Colours.from_file(tensors, header.get("colours", {"levels": 0}), os.path.abspath(path))
-            fields = dict(header["description"])
-            for name in ("node_dims", "target_names"):
-                fields[name] = tuple(fields[name])
-            for key in ("classes", "smiles_columns"):
-                fields[key] = tuple(fields.get(key, ()))
-            fields["edge_values"] = tuple(map(tuple, fields.get("edge_values", ())))
+            description = Description.from_json(header["description"])
             rejects = [Reject(*reject) for reject in header["rejects"]]
             changes = [
                 Change(row, before, after, tuple(steps))
                 for row, before, after, steps in header.get("changes", ())
             ]
-            result = cls(Arrays(**tensors), Description(**fields), split_idx or None, rejects, changes)
+            result = cls(Arrays(**tensors), description, split_idx or None, rejects, changes)
         result._colours = colours
         result._path, result._stamp = os.path.abspath(path), _stamp(path)
         return result
