@@ -23,7 +23,7 @@ from .calls import plain, settings
 from .colouring import Colouring, Step
 from .comparing import Values, compare_with_nodes
 from .norms import CountedRows, has_batch_statistics
-from .rowwise import is_rowwise_container, is_rowwise_module
+from .rowwise import is_rowwise_container, is_rowwise_module, writes_forward
 from .sums import with_fast_sums
 
 _KNOWN = (
@@ -106,8 +106,8 @@ def _kernel_refusal(conv: KernelConv) -> str | None:
         if getattr(type(conv), name) is not getattr(KernelConv, name):
             return f"its class has its own {name}; write outputs or message instead"
     act = getattr(conv, "act", torch.nn.Identity())
-    of_torch = type(act).__module__.startswith("torch.nn.")
-    if has_batch_statistics(conv) or (of_torch and not is_rowwise_module(act, ())):
+    library = type(act).__module__.startswith(("torch.nn.", "torch_geometric.nn."))
+    if has_batch_statistics(conv) or (library and not is_rowwise_module(act, ())):
         return f"its activation {type(act).__name__} looks at several nodes"
     return None
 
@@ -212,8 +212,10 @@ def _run(
 
 def _is_known(conv: MessagePassing) -> bool:
     """Whether a layer is one that the tests show to go by colours, and its parts compute row by row."""
+    if not any(_computes_as(conv, known) for known in _KNOWN):
+        return False
     parts = [part for name, part in conv.named_children() if part is not conv.aggr_module]
-    return any(_computes_as(conv, known) for known in _KNOWN) and all(map(is_rowwise_container, parts))
+    return all(map(is_rowwise_container, parts)) and not any(map(writes_forward, conv.aggr_module.modules()))
 
 
 def _computes_as(conv: MessagePassing, known: type[MessagePassing]) -> bool:

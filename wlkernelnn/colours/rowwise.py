@@ -55,9 +55,11 @@ _MODULES = (
 
 def is_rowwise_module(module: nn.Module, declared: tuple[type[nn.Module], ...]) -> bool:
     """Whether a module computes every row from the same row of its inputs, batch norm set aside."""
-    if isinstance(module, nn.Embedding) and module.scale_grad_by_freq:
+    if isinstance(module, declared) or _is_encoder(module):
+        return True
+    if writes_forward(module) or (isinstance(module, nn.Embedding) and module.scale_grad_by_freq):
         return False
-    if isinstance(module, (*_MODULES, *declared)) or _is_encoder(module):
+    if isinstance(module, _MODULES):
         return True
     if isinstance(module, pyg.LayerNorm):
         return module.mode == "node"
@@ -71,12 +73,13 @@ def is_rowwise_module(module: nn.Module, declared: tuple[type[nn.Module], ...]) 
     if isinstance(module, nn.Unflatten):
         return isinstance(module.dim, int) and module.dim > 0
     in_torch = type(module).__module__ == nn.modules.activation.__name__
-    return in_torch and not isinstance(module, (nn.MultiheadAttention, nn.RReLU))
+    return in_torch and not isinstance(module, (nn.MultiheadAttention, nn.RReLU, nn.Softmax2d))
 
 
 def is_rowwise_container(module: nn.Module) -> bool:
     """Whether all that a module is made of computes every row from the same row."""
-    if isinstance(module, (nn.Sequential, nn.ModuleList, nn.ModuleDict, pyg.Sequential)):
+    containers = (nn.Sequential, nn.ModuleList, nn.ModuleDict, pyg.Sequential)
+    if isinstance(module, containers) and not writes_forward(module):
         return all(map(is_rowwise_container, module.children()))
     return is_rowwise_module(module, ())
 
@@ -91,9 +94,15 @@ def _is_rowwise_activation(act: Any, declared: tuple[type[nn.Module], ...]) -> b
     return name in _ELEMENTWISE and act in (getattr(torch, name, None), getattr(nn.functional, name, None))
 
 
+def writes_forward(module: nn.Module) -> bool:
+    """Whether a module has another ``forward`` than those of torch and PyG, such as one of a subclass."""
+    library = type(module).forward.__module__.startswith(("torch.nn.", "torch_geometric.nn."))
+    return not library or "forward" in vars(module)
+
+
 def _is_encoder(module: nn.Module) -> bool:
-    """OGB's encoders of atoms and bonds: sums of embeddings."""
-    return type(module).__module__ == "ogb.graphproppred.mol_encoder"
+    """Encoders of OGB and of this package: of every node from its own codes or features."""
+    return type(module).__module__ in ("ogb.graphproppred.mol_encoder", "wlkernelnn.models.base.encoder")
 
 
 def is_leaf_module(module: nn.Module, declared: tuple[type[nn.Module], ...]) -> bool:

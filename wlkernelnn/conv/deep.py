@@ -30,7 +30,7 @@ class DeepKernelConv(WalkConv):
         walk_length: Number n of NODES of a walk (n = 2 is one hop).
         decay: λ: a float in [0, 1], ``"learned"`` or ``"gated"``; see :class:`RandomWalkKernelConv`.
         compose: ∘, ``"mul"`` or ``"add"``.
-        act: σ, not in place; ``None`` is the identity.
+        act: σ, elementwise and not in place; ``None`` is the identity.
         num_edge_types: Edges carry codes in [0, num_edge_types), passed as ``edge_type``.
         edge_dim: Edges carry floats, passed as ``edge_attr [E, edge_dim]``.
         gate_scale: Factor of a gated λ; the authors' release uses 10.

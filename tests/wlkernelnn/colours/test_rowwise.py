@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.data import Batch, Data
 
-from wlkernelnn import WLKernelConv
+from wlkernelnn import DeepKernelConv, WLKernelConv
 from wlkernelnn.colours import to_colours
+from wlkernelnn.models import CodeEncoder, FeatureEncoder
 
 PATH = Data(x=torch.ones(3, 3), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
 
@@ -48,13 +50,64 @@ def mixes_nodes(h: Tensor) -> Tensor:
     return h - h.mean(0)
 
 
+class CentredLinear(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return mixes_nodes(super().forward(x))
+
+
+class CentredSequential(nn.Sequential):
+    def forward(self, x: Tensor) -> Tensor:
+        return mixes_nodes(super().forward(x))
+
+
+class CentredMLP(pyg.MLP):
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return mixes_nodes(super().forward(x))
+
+
+class CentredSum(pyg.SumAggregation):
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        return mixes_nodes(super().forward(*args, **kwargs))
+
+
+def centred(linear: nn.Linear, x: Tensor) -> Tensor:
+    return mixes_nodes(functional.linear(x, linear.weight, linear.bias))
+
+
+def rebound() -> nn.Module:
+    linear = nn.Linear(3, 4)
+    linear.forward = MethodType(centred, linear)  # type: ignore[method-assign]
+    return linear
+
+
+class Doubled(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * super().forward(x)
+
+
+class DoubledSum(pyg.SumAggregation):
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        return 2 * super().forward(*args, **kwargs)
+
+
 OF_SEVERAL_NODES: dict[str, Callable[[], nn.Module]] = {
     "its class has its own forward": lambda: Residual(3, 3, 2),
     "its activation BatchNorm1d": lambda: WLKernelConv(3, 3, 2, act=nn.BatchNorm1d(3)),
     "its activation Softmax": lambda: WLKernelConv(3, 3, 2, act=nn.Softmax(dim=0)),
     "GINConv cannot go by colours": lambda: pyg.GINConv(pyg.MLP([3, 4, 4], act=nn.Softmax(dim=0), norm=None)),
     "GINConv cannot .* colours": lambda: pyg.GINConv(pyg.MLP([3, 4, 4], act=mixes_nodes, norm=None)),
+    "its activation PairNorm": lambda: WLKernelConv(3, 3, 2, act=pyg.PairNorm()),
+    "its activation GraphNorm": lambda: DeepKernelConv(3, 3, act=pyg.GraphNorm(3)),
+    "its activation LayerNorm": lambda: WLKernelConv(3, 3, 2, act=pyg.LayerNorm(3)),
 }
+CENTRED: list[Callable[[], nn.Module]] = [
+    lambda: pyg.GINConv(CentredLinear(3, 4)),
+    lambda: pyg.GINConv(CentredSequential(nn.Linear(3, 4), nn.ReLU())),
+    lambda: pyg.GINConv(nn.Sequential(nn.Linear(3, 4), CentredSequential())),
+    lambda: pyg.GINConv(CentredMLP([3, 4, 4], norm=None)),
+    lambda: pyg.GINConv(rebound()),
+    lambda: pyg.GINConv(nn.Linear(3, 4), aggr=CentredSum()),
+]
 
 
 @pytest.mark.parametrize("why", OF_SEVERAL_NODES)
@@ -63,6 +116,64 @@ def test_layers_whose_parts_look_at_several_nodes(why: str) -> None:
     batch = Batch.from_data_list([PATH] * 4 + [lone])
     with pytest.raises(ValueError, match=why):
         to_colours(Alone(OF_SEVERAL_NODES[why]()))(batch)
+
+
+@pytest.mark.parametrize("layer", CENTRED)
+@pytest.mark.parametrize("training", [True, False])
+def test_modules_of_ones_own_are_compared_whatever_they_extend(
+    layer: Callable[[], nn.Module], training: bool
+) -> None:
+    batch = Batch.from_data_list([PATH] * 4 + [Data(x=torch.rand(1, 3), edge_index=PATH.edge_index[:, :0])])
+    with pytest.raises(ValueError, match="GINConv cannot go by colours"):
+        to_colours(Alone(layer()).train(training))(batch)
+
+
+@pytest.mark.parametrize(
+    "layer", [pyg.GINConv(Doubled(3, 4)), pyg.GINConv(nn.Linear(3, 4), aggr=DoubledSum())], ids=str
+)
+def test_modules_of_ones_own_that_go_by_rows(layer: nn.Module) -> None:
+    batch = Batch.from_data_list([PATH] * 4 + [Data(x=torch.rand(1, 3), edge_index=PATH.edge_index[:, :0])])
+    net = Alone(layer)
+    torch.testing.assert_close(to_colours(net)(batch), net(batch.x, batch.edge_index))
+
+
+class OverChannels(nn.Module):
+    """A softmax over all but the last dimension of two: of a node's heads or, of three dimensions, nodes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.softmax = pyg.GraphConv(3, 4), nn.Softmax2d()
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        h = self.softmax(self.conv(x, edge_index).view(x.size(0), 2, 2)).flatten(1)
+        return pyg.global_add_pool(h, batch)
+
+
+def test_a_softmax_over_nodes_goes_by_nodes() -> None:
+    batch = Batch.from_data_list([PATH] * 4)
+    net = OverChannels()
+    torch.testing.assert_close(to_colours(net)(batch), net(batch.x, batch.edge_index, batch.batch))
+
+
+class Encoded(nn.Module):
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder, self.conv = encoder, WLKernelConv(4, 4, 2)
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return pyg.global_add_pool(self.conv(self.encoder(x), edge_index), batch)
+
+
+@pytest.mark.parametrize("floats", [False, True])
+def test_encoders_of_this_package(floats: bool) -> None:
+    batch = Batch.from_data_list([PATH, PATH])
+    batch.x = torch.randint(3, (6, 2))
+    batch.x[3:] = batch.x[:3]
+    batch.x = batch.x.float() if floats else batch.x
+    net = Encoded(FeatureEncoder(2, 4) if floats else CodeEncoder((3, 3), 4))
+    fast = to_colours(net)
+    torch.testing.assert_close(fast(batch), net(batch.x, batch.edge_index, batch.batch))
+    assert not fast.went_by_nodes
 
 
 @pytest.mark.parametrize("act", [None, "relu", torch.tanh, functional.elu, nn.PReLU(), nn.Softmax(dim=-1)])
