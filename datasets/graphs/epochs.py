@@ -26,8 +26,10 @@ def place_of(rank: int | None, num_replicas: int | None) -> tuple[int, int]:
     """The rank of this process and the number of processes: those given, else those of ``torch.distributed``.
 
     Raises:
-        ValueError: One is given without the other, or they contradict each other.
+        ValueError: One is given without the other, they contradict each other, or ``num_replicas`` < 1.
     """
+    if num_replicas is not None:
+        check_count("num_replicas", num_replicas)
     if rank is not None and not 0 <= rank < (num_replicas or 0):
         raise ValueError(f"rank must be from 0 to num_replicas - 1, got rank {rank} of {num_replicas}")
     if rank is None and (num_replicas or 1) > 1:
@@ -89,7 +91,17 @@ class EpochLoader(ABC):
         return {"epoch": self.epoch, "batch": self._done}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on where a loader of the same data and batch size stood.
+
+        Raises:
+            ValueError: The epoch has no such batch.
+        """
         self.epoch, self._done, self._resumed, self._begun = state["epoch"], state["batch"], True, False
+        if not 0 <= self._done <= len(self):
+            raise ValueError(
+                f"state_dict: batch {self._done} of an epoch, expected 0 to {len(self)}, as {len(self.data)} "
+                f"items make with batch_size={self.batch_size}"
+            )
 
     def positions(self) -> np.ndarray:
         """Positions in ``data`` in this epoch's order; ``IndexError`` if ``resample`` gives others."""

@@ -183,6 +183,8 @@ def test_processes_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"rank": 0}, "rank must be from 0 to num_replicas - 1, got rank 0 of None"),
         ({"num_replicas": 2, "rank": 2}, "got rank 2 of 2"),
         ({"num_replicas": 2}, "num_replicas=2 needs a rank"),
+        ({"num_replicas": 0}, "num_replicas"),
+        ({"num_replicas": -1}, "num_replicas"),
     ],
 )
 def test_bad_places(place: dict[str, int], message: str) -> None:

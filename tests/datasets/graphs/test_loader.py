@@ -176,6 +176,12 @@ def test_state_that_was_loaded_is_kept(data: PackedGraphs) -> None:
     assert loader.state_dict() == {"epoch": 2, "batch": 3}
 
 
+@pytest.mark.parametrize("batch", [-1, 99])
+def test_a_state_of_other_data_is_refused(data: PackedGraphs, batch: int) -> None:
+    with pytest.raises(ValueError, match=f"batch {batch} of an epoch, expected 0 to"):
+        PackedLoader(data, 8).load_state_dict({"epoch": 0, "batch": batch})
+
+
 def test_an_epoch_that_was_left_is_over(data: PackedGraphs) -> None:
     """Whoever breaks off every epoch after some batches sees others each time."""
     loader, whole = (PackedLoader(data, 8, shuffle=True) for _ in range(2))
