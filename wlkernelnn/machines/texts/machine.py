@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_sample_weight
+from threadpoolctl import threadpool_limits
 
 from wlkernelnn.datasets.text.texts import Level
 
@@ -21,6 +22,8 @@ logger = logging.getLogger("wlkernelnn")
 #: Inverse strengths of the penalty: folds of the training texts choose one, which is else the third.
 PENALTIES = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)
 FOLDS = 3
+# With scikit-learn's 1e-4 weak penalties end far from their optimum, and look better or worse than they are.
+TOLERANCE = 1e-5
 
 
 class TextMachine:
@@ -99,8 +102,8 @@ class TextMachine:
         if len(np.unique(y)) < 2:
             raise ValueError(f"expected training texts of two classes, all {len(y):,} are of one")
         weights = _weights(class_weight, num_classes)
-        x, folds = self.spectrum_.fit(tokens).transform(tokens), _folds(tokens, y)
         counted = compute_sample_weight(weights, y)
+        x, folds = self.spectrum_.fit(tokens).transform(tokens), _folds(tokens, y, counted)
         self.penalty_ = PENALTIES[2]
         self.errors_ = {}
         self.accuracy_ = None
@@ -177,15 +180,15 @@ def _weights(class_weight: Any, num_classes: int) -> Any:
     return dict(enumerate(weights.tolist()))
 
 
-def _folds(tokens: Tokens, y: np.ndarray) -> list[np.ndarray]:
+def _folds(tokens: Tokens, y: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
     """Positions of each fold, over which all classes are dealt out; none if they are too small for that.
 
-    Texts that are the same are in one fold.
+    Texts that are the same are in one fold. Classes of weight 0 do not count.
     """
     numbers: dict[Any, int] = {}
     text = np.array([numbers.setdefault(tuple(one), len(numbers)) for one in tokens])
     first = np.unique(text, return_index=True)[1]
-    if np.sort(np.bincount(y[first], minlength=2))[-2] < 2:
+    if np.sort(np.bincount(y[first[weights[first] > 0]], minlength=2))[-2] < 2:
         return []
     order = first[np.argsort(y[first], kind="stable")]
     return [np.flatnonzero(np.isin(text, text[order[k::FOLDS]])) for k in range(FOLDS)]
@@ -198,7 +201,10 @@ def _fit(
     present = np.unique(y)
     if isinstance(class_weight, dict):
         class_weight = {name: class_weight[name] for name in present.tolist()}
-    machine = LogisticRegression(C=penalty, class_weight=class_weight, max_iter=1000).fit(x, y)
+    machine = LogisticRegression(C=penalty, class_weight=class_weight, tol=TOLERANCE, max_iter=1000)
+    # Counts are sparse: the solver's own vectors are short, and threads would wait for each other.
+    with threadpool_limits(1, "blas"):
+        machine.fit(x, y)
     weights, intercept = machine.coef_.T, machine.intercept_
     if len(present) == 2:  # the log-odds of the second
         weights, intercept = np.hstack([-weights, weights]) / 2, np.array([-1, 1]) * intercept / 2
