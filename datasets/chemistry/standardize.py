@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rdkit import Chem, rdBase
 from rdkit.Chem.MolStandardize import rdMolStandardize
 
+from .maps import unmapped
 from .perception import FIXED
 
 #: The steps, in their order.
@@ -24,7 +25,8 @@ def standardize_chunk(smiles: Sequence[str]) -> list[Form]:
     2. ``fragment``: the largest fragment alone is kept, an organic one if there is any.
     3. ``uncharge``: charges are neutralised by hydrogens where that is possible.
 
-    Tautomers, isotopes and stereochemistry stay as they are. So does a SMILES that RDKit does not read.
+    Atom-map numbers go before. Tautomers, isotopes and stereochemistry stay as they are. So does a SMILES
+    that RDKit does not read.
     """
     parameters = rdMolStandardize.CleanupParameters()
     parameters.preferOrganic = True  # type: ignore[assignment]
@@ -39,7 +41,7 @@ def standardize_chunk(smiles: Sequence[str]) -> list[Form]:
     with rdBase.BlockLogs(), FIXED:
         for text in smiles:
             try:
-                molecule = Chem.MolFromSmiles(text)
+                molecule = Chem.MolFromSmiles(unmapped(text))
                 if molecule is None or not molecule.GetNumAtoms():
                     result.append((text, (), ""))
                     continue

@@ -24,6 +24,7 @@ import numpy as np
 from joblib.externals.loky import get_reusable_executor
 from rdkit import Chem, rdBase
 
+from wlkernelnn.datasets.chemistry.maps import unmapped
 from wlkernelnn.datasets.chemistry.perception import FIXED, Perception
 from wlkernelnn.datasets.chemistry.standardize import standardize_chunk
 from wlkernelnn.datasets.graphs.random_walks import UNITS, walk_encodings
@@ -56,8 +57,9 @@ def featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, di
     plain.parseName = plain.allowCXSMILES = False  # type: ignore[assignment]
     with rdBase.BlockLogs(), FIXED:
         for position, text in enumerate(smiles):
+            read = unmapped(text)
             try:
-                molecule = Chem.MolFromSmiles(text, plain)
+                molecule = Chem.MolFromSmiles(read, plain)
             except Exception as error:  # Boost.Python lets through whatever RDKit throws
                 said = str(error).strip()[:200]
                 reasons[position] = f"RDKit fails with {type(error).__name__}: {said}"
@@ -66,7 +68,7 @@ def featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, di
                 reasons[position] = "no atoms" if molecule is not None else _complaint(text)
                 continue
             binaries.append(molecule.ToBinary(NO_CONFORMERS))
-            texts.append(text)
+            texts.append(read)
             if features.pharmacophores:
                 per_atom.extend(pharmacophores(molecule))
             if features.graph_values == "morgan":
@@ -170,7 +172,7 @@ def _complaint(smiles: str) -> str:
 # The modules of our package that all of this is in, and a lock for the moment that they count as code.
 _PARTS = (
     *(featurize_chunk, Features, Perception, ring_counts, with_ring_nodes, read_molecules),
-    *(walk_encodings, packed_columns, bounds_of, standardize_chunk),
+    *(walk_encodings, packed_columns, bounds_of, standardize_chunk, unmapped),
 )
 _MODULES = {part.__module__ for part in _PARTS}
 _REGISTRY = threading.Lock()

@@ -48,7 +48,7 @@ logger = logging.getLogger("wlkernelnn")
 TASKS = ("regression", "classification", "ordinal")
 OnInvalid = Literal["raise", "skip", "nan"]
 # Part of the name of a cached store: raise it when the same input gives another store than before.
-CACHE_VERSION = 5
+CACHE_VERSION = 6
 
 
 def molecules_from(

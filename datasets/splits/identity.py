@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 from rdkit import Chem, rdBase
 
+from wlkernelnn.datasets.chemistry.maps import unmapped
 from wlkernelnn.datasets.chemistry.perception import FIXED
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
 
@@ -20,8 +21,8 @@ def molecule_ids(smiles: Sequence[str]) -> np.ndarray:
     """A number for every molecule, uint64 ``[n]``: the same for all ways to write it as SMILES.
 
     It is the first 64 bits of BLAKE2b of RDKit's canonical SMILES, and depends on RDKit's version as that
-    does. Stereoisomers, salts and tautomers are different molecules. A text that RDKit cannot read has a
-    number of its own.
+    does. Atom-map numbers do not count. Stereoisomers, salts and tautomers are different molecules. A text
+    that RDKit cannot read has a number of its own.
     """
     with rdBase.BlockLogs(), FIXED:
         return np.array([_id(text) for text in smiles], dtype=np.uint64)
@@ -70,7 +71,7 @@ def shared_molecules(smiles: Sequence[str], split_idx: SplitIndex) -> str:
 @lru_cache(2**16)
 def _id(smiles: str) -> int:
     try:
-        text = Chem.MolToSmiles(Chem.MolFromSmiles(smiles))
+        text = Chem.MolToSmiles(Chem.MolFromSmiles(unmapped(smiles)))
     except Exception:  # no molecule, or one that RDKit cannot write
         text = f"unread {smiles}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

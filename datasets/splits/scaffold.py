@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rdkit import Chem, rdBase
 from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 
+from wlkernelnn.datasets.chemistry.maps import unmapped
 from wlkernelnn.datasets.chemistry.perception import FIXED
 
 from .parts import Sizes, SplitIndex, check_sizes, largest_first
@@ -49,6 +50,8 @@ def scaffold_split(
 
 def _scaffold(smiles: str, chirality: bool) -> str:
     try:
-        return MurckoScaffoldSmiles(mol=Chem.MolFromSmiles(smiles), includeChirality=chirality) or ""
+        return (
+            MurckoScaffoldSmiles(mol=Chem.MolFromSmiles(unmapped(smiles)), includeChirality=chirality) or ""
+        )
     except (RuntimeError, ValueError):  # no molecule, or one that RDKit cannot cut
         return ""
