@@ -158,6 +158,11 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
         of_network = ("hidden_channels", "num_layers", "bidirectional", "ngram", "dropout")
         known = {field.name for field in fields(StringNetworkOptions)}
         more = more_options(self, "network_options", known, (*of_network, "model"))
+        for name in ("decay", "feedback"):
+            if name in more and self._model != "kernel":
+                raise ValueError(
+                    f"network_options: {name} is of model='kernel', and the model is {self._model!r}"
+                )
         values: dict[str, Any] = {name: getattr(self, name) for name in of_network}
         network = StringNetworkOptions(model=self._model, **values, **more)  # type: ignore[arg-type]
         with torch.random.fork_rng(devices=[]):

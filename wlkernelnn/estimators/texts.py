@@ -141,6 +141,9 @@ class TextClassifier(StringEstimator):
         names = [*get_args(TextModelName)]
         check_one_of("model", self.model, names)
         if self._model != "spectrum":
+            width = TextClassifier.embedding_channels
+            if self.embeddings_path is not None and self.embedding_channels != width:
+                raise ValueError("embedding_channels: the file of embeddings_path has a width of its own")
             return super()._options(seed, devices)
         if devices != 1:
             raise ValueError(f"devices={devices}: the machine of model={self.model!r} trains in one process")

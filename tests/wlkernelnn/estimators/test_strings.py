@@ -261,6 +261,24 @@ REFUSED: dict[str, tuple[dict[str, Any], Any, Any, str]] = {
     ),
     "twice": ({"fit_options": {"lr": 1.0}}, TEXTS, LABELS, "fit_options: lr is set by the argument lr"),
     "option": ({"network_options": {"depth": 1}}, TEXTS, LABELS, "unknown option depth; known are decay"),
+    "decay": (
+        {"model": "lstm", "network_options": {"decay": 0.3}},
+        TEXTS,
+        LABELS,
+        "network_options: decay is of model='kernel', and the model is 'lstm'",
+    ),
+    "feedback": (
+        {"model": "rkm_lstm", "network_options": {"feedback": True}},
+        TEXTS,
+        LABELS,
+        "network_options: feedback is of model='kernel'",
+    ),
+    "width of a file": (
+        {"embeddings_path": "vectors.txt", "embedding_channels": 50},
+        TEXTS,
+        LABELS,
+        "embedding_channels: the file of embeddings_path has a width of its own",
+    ),
     "freeze": ({"freeze_embeddings": True}, TEXTS, LABELS, "freeze_embeddings=True needs embeddings_path"),
 }
 

@@ -89,6 +89,8 @@ def main(argv: list[str] | None = None) -> None:
     network = StringNetworkOptions(**pick(parsed, StringNetworkOptions))
     options = TextFitOptions(**pick(parsed, TextFitOptions)).of(task)
     with_seeds(options, run.ensemble_size)
+    if data.task_type is None and not table and data.target_columns:
+        raise ValueError(_needs_table(data))
     check_idle(parser, parsed, "task_type", {task}, OF_TASKS)
     if parsed.model == "spectrum":
         if task == "language":
@@ -140,13 +142,17 @@ def _check_vectors(parsed: Namespace) -> None:
             raise FileNotFoundError(f"--embeddings-path: {parsed.embeddings_path}: no such file")
 
 
+def _needs_table(data: TextDataOptions) -> str:
+    return f"--data-path: {data.data_path}: a classifier needs a table, .csv, .tsv or .parquet"
+
+
 def _check_file(data: TextDataOptions, split: RandomSplitOptions, task: str, table: bool) -> None:
     path = Path(data.data_path)
     if not (path.is_file() or (task == "language" and path.is_dir())):
         raise FileNotFoundError(f"--data-path: {path}: no such file")
     if task == "classification":
         if not table:
-            raise ValueError(f"--data-path: {path}: a classifier needs a table, .csv, .tsv or .parquet")
+            raise ValueError(_needs_table(data))
         if not data.target_columns:
             raise ValueError(f"--target-columns: which column of {path} has the labels?")
         return

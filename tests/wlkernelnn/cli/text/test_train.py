@@ -297,8 +297,11 @@ def test_a_language_model_of_characters(tmp_path: Path) -> None:
 def test_a_language_model_has_other_options(
     book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert train_book(book, tmp_path / "run", "--target-columns", "label") == 1
+    labels = "--target-columns", "label"
+    assert train_book(book, tmp_path / "run", "--task-type", "language", *labels) == 1
     assert "--target-columns is an option of --task-type classification" in capsys.readouterr().err
+    assert train_book(book, tmp_path / "run", *labels) == 1
+    assert "book.txt: a classifier needs a table, .csv, .tsv or .parquet" in capsys.readouterr().err
     assert train_book(book, tmp_path / "run", "--bidirectional") == 1
     assert "--bidirectional is an option of --task-type classification" in capsys.readouterr().err
     assert train_book(tmp_path / "none.txt", tmp_path / "run") == 1
