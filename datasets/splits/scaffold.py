@@ -50,8 +50,7 @@ def scaffold_split(
 
 def _scaffold(smiles: str, chirality: bool) -> str:
     try:
-        return (
-            MurckoScaffoldSmiles(mol=Chem.MolFromSmiles(unmapped(smiles)), includeChirality=chirality) or ""
-        )
+        molecule = Chem.MolFromSmiles(unmapped(smiles))
+        return MurckoScaffoldSmiles(mol=molecule, includeChirality=chirality) or ""
     except (RuntimeError, ValueError):  # no molecule, or one that RDKit cannot cut
         return ""
