@@ -138,7 +138,7 @@ def test_modules_of_ones_own_that_go_by_rows(layer: nn.Module) -> None:
 
 
 class OverChannels(nn.Module):
-    """A softmax over all but the last dimension of two: of a node's heads or, of three dimensions, nodes."""
+    """``Softmax2d`` of three dimensions goes along the first, the nodes."""
 
     def __init__(self) -> None:
         super().__init__()
