@@ -45,13 +45,11 @@ def test_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert all(0 <= record["test_accuracy"] <= 1 for record in runs)
     assert {record["oov_types"] for record in runs} == {1}  # bad
-    # Three layers of 200 and a classifier, without the frozen vectors of 3 numbers.
-    networks = {
-        name: sst.build(name, "fine", WordVectors(torch.zeros(9, 3), None, 0), 5)
-        for name, row in sst.MODELS.items()
-        if row.trained
-    }
-    trained = {name: sum(p.numel() for p in net.parameters()) - 27 for name, net in networks.items()}
+    # Three layers of 200 and a classifier, without the fixed vectors of four words.
+    vectors = WordVectors(torch.zeros(4, 3), torch.tensor([True, True, False, True]), 0)
+    networks = {name: sst.build(name, "fine", vectors, 5) for name, row in sst.MODELS.items() if row.trained}
+    trained = {name: sum(p.numel() for p in net.parameters()) for name, net in networks.items()}
+    trained = {name: n - 12 for name, n in trained.items()}
     of_fine = [r for r in runs if r["labels"] == "fine" and r["epochs"]]
     assert {r["model"]: r["parameters"] for r in of_fine} == trained
     table = (root / "out" / "sst.md").read_text()
@@ -59,6 +57,17 @@ def test_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert " | 2 of 5 | 1 | " in table
     assert table.count("): 3-dimensional") == len(sst.LABELS)
     assert "full" in capsys.readouterr().out
+
+
+def test_missing_words_learn_vectors() -> None:
+    vectors = WordVectors(torch.tensor([[1.0, 2], [0, 0], [3, 4], [0, 0]]), torch.tensor([1, 0, 1, 0]) > 0, 0)
+    embedding = sst.PartlyLearned(vectors)
+    tokens = torch.tensor([3, 0, 1, 3])
+    torch.testing.assert_close(embedding(tokens), vectors.weight[tokens])
+    embedding(tokens).sum().backward()
+    assert embedding.weight.grad is None
+    assert embedding.learned.weight.grad.tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert [name for name, p in embedding.named_parameters() if p.requires_grad] == ["learned.weight"]
 
 
 def test_quick(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
