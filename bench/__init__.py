@@ -32,6 +32,7 @@ BENCHMARKS: dict[str, str] = {
     "sst-trees": "language.sst_trees",
     "store-speed": "speed.store",
     "string-speed": "speed.strings",
+    "text-speed": "language.text_speed",
     "theorems": "kernels.theorems",
     "time-to-accuracy": "speed.time_to_accuracy",
     "zinc": "molecules.zinc",

@@ -30,6 +30,7 @@ EXTRAS = {
     "mpmath": "",  # PyTorch's sympy brings it
     "ogb": "bench",
     "grakel": "bench",
+    "threadpoolctl": "bench",  # scikit-learn brings it
     "chemprop": "bench",
     "optuna": "wlkernelnn",
     "openpyxl": "datasets/files",

@@ -11,7 +11,6 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.class_weight import compute_sample_weight
-from threadpoolctl import threadpool_limits
 
 from wlkernelnn.datasets.text.texts import Level
 
@@ -22,8 +21,9 @@ logger = logging.getLogger("wlkernelnn")
 #: Inverse strengths of the penalty: folds of the training texts choose one, which is else the third.
 PENALTIES = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)
 FOLDS = 3
-# With scikit-learn's 1e-4 weak penalties end far from their optimum, and look better or worse than they are.
-TOLERANCE = 1e-5
+# The largest derivative at the end. With scikit-learn's 1e-4 weak penalties end far from their optimum, and
+# look better or worse than they are.
+TOLERANCE = 1e-6
 
 
 class TextMachine:
@@ -103,16 +103,17 @@ class TextMachine:
             raise ValueError(f"expected training texts of two classes, all {len(y):,} are of one")
         weights = _weights(class_weight, num_classes)
         counted = compute_sample_weight(weights, y)
-        x, folds = self.spectrum_.fit(tokens).transform(tokens), _folds(tokens, y, counted)
+        x, folds = self.spectrum_.fit_transform(tokens), _folds(tokens, y, counted)
+        rests = [np.setdiff1d(np.arange(len(y)), fold) for fold in folds]
+        machines = [_machine(y[rest], weights) for rest in rests]
         self.penalty_ = PENALTIES[2]
         self.errors_ = {}
         self.accuracy_ = None
         for penalty in PENALTIES if folds else ():
             left_out = np.empty((len(y), num_classes))
-            for fold in folds:
-                rest = np.setdiff1d(np.arange(len(y)), fold)
-                strength = penalty * len(y) / len(rest)  # as strong for each text as with all of them
-                model = _fit(x[rest], y[rest], num_classes, strength, weights)
+            for fold, rest, machine in zip(folds, rests, machines, strict=True):
+                machine.C = penalty * len(y) / len(rest)  # as strong for each text as with all of them
+                model = _fit(machine, x[rest], y[rest], num_classes)
                 left_out[fold] = softmax(_logits(x[fold], *model), 1)
             own = left_out[np.arange(len(y)), y]
             seen = own > 0  # the others have texts of the class
@@ -122,7 +123,8 @@ class TextMachine:
             if error > min(self.errors_.values()):
                 break  # weaker penalties take longer, and overfit more
             self.penalty_, self.accuracy_ = penalty, float((left_out.argmax(1) == y).mean())
-        self.weights_, self.intercept_ = _fit(x, y, num_classes, self.penalty_, weights)
+        machine = _machine(y, weights).set_params(C=self.penalty_)
+        self.weights_, self.intercept_ = _fit(machine, x, y, num_classes)
         if len(self.about.get("classes", ())) != num_classes:
             self.about = {
                 "task": "classification",
@@ -194,18 +196,21 @@ def _folds(tokens: Tokens, y: np.ndarray, weights: np.ndarray) -> list[np.ndarra
     return [np.flatnonzero(np.isin(text, text[order[k::FOLDS]])) for k in range(FOLDS)]
 
 
+def _machine(y: np.ndarray, class_weight: Any) -> LogisticRegression:
+    """Logistic regression on the classes of some texts; fitted again, it starts from the weights it has."""
+    if isinstance(class_weight, dict):
+        class_weight = {name: class_weight[name] for name in np.unique(y).tolist()}
+    return LogisticRegression(
+        class_weight=class_weight, solver="newton-cg", tol=TOLERANCE, max_iter=1000, warm_start=True
+    )
+
+
 def _fit(
-    x: sparse.csr_array, y: np.ndarray, num_classes: int, penalty: float, class_weight: Any
+    machine: LogisticRegression, x: sparse.csr_array, y: np.ndarray, num_classes: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Weights ``[R, C]`` and intercepts ``[C]``."""
-    present = np.unique(y)
-    if isinstance(class_weight, dict):
-        class_weight = {name: class_weight[name] for name in present.tolist()}
-    machine = LogisticRegression(C=penalty, class_weight=class_weight, tol=TOLERANCE, max_iter=1000)
-    # Counts are sparse: the solver's own vectors are short, and threads would wait for each other.
-    with threadpool_limits(1, "blas"):
-        machine.fit(x, y)
-    weights, intercept = machine.coef_.T, machine.intercept_
+    machine.fit(x, y)
+    weights, intercept, present = machine.coef_.T, machine.intercept_, machine.classes_
     if len(present) == 2:  # the log-odds of the second
         weights, intercept = np.hstack([-weights, weights]) / 2, np.array([-1, 1]) * intercept / 2
     every = np.zeros((x.shape[1], num_classes)), np.full(num_classes, -np.inf)

@@ -70,21 +70,34 @@ class Spectrum:
             TypeError: A text is not a list of tokens.
             ValueError: No run is in so many texts.
         """
+        self.fit_transform(tokens)
+        return self
+
+    def fit_transform(self, tokens: Tokens) -> sparse.csr_array:
+        """Learn the runs of training texts, and give their features, float64 ``[n, R]``.
+
+        Raises:
+            TypeError: A text is not a list of tokens.
+            ValueError: No run is in so many texts.
+        """
         _check_tokens(tokens)
-        self.runs_, idf, self._known = {}, [], None
+        self.runs_, self._known, idfs, found = {}, None, [], []
         few = f"min_count={self.min_count}: no token is in so many of {len(tokens):,} texts"
         if not any(tokens):
             raise ValueError(few)
         for part, list_runs in self.parts().items():
-            counter = CountVectorizer(analyzer=list_runs)
-            texts = np.bincount(counter.fit_transform(tokens).indices)
+            counter = CountVectorizer(analyzer=list_runs, dtype=np.float64)
+            counts = counter.fit_transform(tokens)
+            texts = np.bincount(counts.indices)
             kept = texts >= self.min_count
             self.runs_[part] = counter.get_feature_names_out()[kept].tolist()
-            idf.append(1 + np.log((1 + len(tokens)) / (1 + texts[kept])))
-        self.idf_ = np.concatenate(idf)
-        if not self.idf_.size:
+            idfs.append(1 + np.log((1 + len(tokens)) / (1 + texts[kept])))
+            if self.runs_[part]:
+                found.append(_features(counts[:, kept], idfs[-1]))
+        self.idf_ = np.concatenate(idfs)
+        if not found:
             raise ValueError(few)
-        return self
+        return sparse.csr_array(sparse.hstack(found, format="csr"))
 
     def transform(self, tokens: Tokens) -> sparse.csr_array:
         """The features of texts, float64 ``[n, R]``.
@@ -97,9 +110,7 @@ class Spectrum:
         for part, list_runs in self.parts().items():
             if runs := known[part]:
                 counter = CountVectorizer(analyzer=list_runs, vocabulary=runs, dtype=np.float64)
-                counts = counter.transform(tokens)
-                counts.data = (1 + np.log(counts.data)) * self.idf_[begin + counts.indices]
-                found.append(normalize(counts, copy=False))
+                found.append(_features(counter.transform(tokens), self.idf_[begin : begin + len(runs)]))
                 begin += len(runs)
         return sparse.csr_array(sparse.hstack(found, format="csr"))
 
@@ -125,6 +136,12 @@ class Spectrum:
             "words": lambda tokens: [" ".join(run) for run in _runs(tokens, self.ngram)],
             "characters": lambda tokens: [run for word in tokens for run in of_word(word)],
         }
+
+
+def _features(counts: Any, idf: np.ndarray) -> Any:
+    """Rows of length 1 from counts of runs."""
+    counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
+    return normalize(counts, copy=False)
 
 
 def _check_tokens(tokens: Tokens) -> None:
