@@ -121,7 +121,7 @@ def measure(options: TextSpeedOptions, known: Known) -> Iterator[Ratio]:
         penalty = float(np.ravel(theirs[-1].C_)[0])
         say(known, f"{size:,} texts, scikit-learn's", penalty, theirs.predict(joined(new)), y_new)
     both = partial(machine.probabilities, new), partial(theirs.predict_proba, joined(new))
-    yield race(f"predict, {len(new):,} texts", "scikit-learn", *both, len(new))
+    yield race(f"predict, {len(new):,} texts", "scikit-learn", *both, len(new), GOAL)
 
 
 def say(known: Known, whose: str, penalty: float, predicted: np.ndarray, y: np.ndarray) -> None:

@@ -92,7 +92,7 @@ def load_text_machine(directory: str | os.PathLike[str]) -> TextMachine:
         machine.errors_ = {float(penalty): error for penalty, error in config["errors"].items()}
         tensors, _ = read_tensors(directory / NUMBERS, config["files"][NUMBERS])
         spectrum, runs = machine.spectrum_, read_json(directory / RUNS)
-        spectrum.runs_ = {part: [*map(str, runs[part])] for part in spectrum.parts()}
+        spectrum.runs_ = {part: [*map(str, runs[part])] for part in spectrum.parts}
         spectrum.idf_ = tensors["idf"].numpy()
         machine.weights_, machine.intercept_ = tensors["weights"].numpy(), tensors["intercept"].numpy()
         size, classes = sum(map(len, spectrum.runs_.values())), len(machine.about["classes"])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 
 from wlkernelnn.datasets.text.texts import LEVELS
@@ -16,8 +16,6 @@ from wlkernelnn.utils.checks import check_count, check_one_of
 
 #: The longest run of characters.
 CHARACTERS = 5
-# Words that are remembered with their runs.
-SHORT = 32
 #: Tokens of each text; words hold no blanks.
 Tokens = Sequence[Sequence[str]]
 
@@ -81,18 +79,18 @@ class Spectrum:
             ValueError: No run is in so many texts.
         """
         _check_tokens(tokens)
-        self.runs_, self._known, idfs, found = {}, None, [], []
         few = f"min_count={self.min_count}: no token is in so many of {len(tokens):,} texts"
         if not any(tokens):
             raise ValueError(few)
-        for part, list_runs in self.parts().items():
-            counter = CountVectorizer(analyzer=list_runs, dtype=np.float64)
-            counts = counter.fit_transform(tokens)
-            texts = np.bincount(counts.indices)
-            kept = texts >= self.min_count
-            self.runs_[part] = counter.get_feature_names_out()[kept].tolist()
+        self.runs_, self._known, idfs, found = {}, None, [], []
+        for part, counts, runs in self._counts(tokens):
+            every = sorted({*runs})
+            counts = counts @ _places(runs, {run: i for i, run in enumerate(every)})
+            texts = np.bincount(counts.indices, minlength=len(every))
+            kept = np.flatnonzero(texts >= self.min_count)
+            self.runs_[part] = [every[i] for i in kept]
             idfs.append(1 + np.log((1 + len(tokens)) / (1 + texts[kept])))
-            if self.runs_[part]:
+            if len(kept):
                 found.append(_features(counts[:, kept], idfs[-1]))
         self.idf_ = np.concatenate(idfs)
         if not found:
@@ -107,11 +105,11 @@ class Spectrum:
         """
         _check_tokens(tokens)
         found, begin, known = [], 0, self.known()
-        for part, list_runs in self.parts().items():
-            if runs := known[part]:
-                counter = CountVectorizer(analyzer=list_runs, vocabulary=runs, dtype=np.float64)
-                found.append(_features(counter.transform(tokens), self.idf_[begin : begin + len(runs)]))
-                begin += len(runs)
+        for part, counts, runs in self._counts(tokens):
+            if places := known[part]:
+                idf = self.idf_[begin : begin + len(places)]
+                found.append(_features(counts @ _places(runs, places), idf))
+                begin += len(places)
         return sparse.csr_array(sparse.hstack(found, format="csr"))
 
     def known(self) -> dict[str, dict[str, int]]:
@@ -123,19 +121,62 @@ class Spectrum:
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_known": None}  # made anew
 
-    def parts(self) -> dict[str, Callable[[Sequence[str]], list[str]]]:
-        """What lists the runs of a text, for each part of the kernel."""
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of the kernel."""
+        return ("words", "characters") if self.level == "words" else ("characters",)
+
+    def _counts(self, tokens: Tokens) -> Iterator[tuple[str, sparse.csr_array, list[str]]]:
+        """Of each part how often the runs of its columns are in each text ``[n, R]``, and these runs."""
         if self.level == "characters":
-            return {"characters": lambda tokens: _runs("".join(tokens), CHARACTERS)}
-        of_short = lru_cache(2**16)(lambda word: _runs(f" {word} ", CHARACTERS))
+            counts, runs, _ = _count_runs(["".join(text) for text in tokens], CHARACTERS, "")
+        else:
+            counts, runs, words = _count_runs(tokens, self.ngram, " ")
+            yield "words", counts, runs
+            # Runs of characters are counted once in each word that is there.
+            in_words, runs, _ = _count_runs([" ".join(("", word, "")) for word in words], CHARACTERS, "")
+            counts = counts[:, : len(words)] @ in_words
+        yield "characters", counts, runs
 
-        def of_word(word: str) -> list[str]:
-            return of_short(word) if len(word) <= SHORT else _runs(f" {word} ", CHARACTERS)
 
-        return {
-            "words": lambda tokens: [" ".join(run) for run in _runs(tokens, self.ngram)],
-            "characters": lambda tokens: [run for word in tokens for run in of_word(word)],
-        }
+def _count_runs(
+    strings: Sequence[Sequence[str]], longest: int, glue: str
+) -> tuple[sparse.csr_array, list[str], list[str]]:
+    """How often each run of 1 to ``longest`` tokens is in each string ``[n, R]``.
+
+    Returns:
+        The counts, the runs, and the tokens: they are the first runs.
+    """
+    lengths = np.fromiter(map(len, strings), np.int64, len(strings))
+    owner, end = np.repeat(np.arange(len(strings)), lengths), np.repeat(lengths.cumsum(), lengths)
+    token, tokens = _numbered([*chain.from_iterable(strings)])
+    begin, run, runs = np.arange(len(token)), token, tokens
+    rows, columns, names = [owner], [run], [*runs]
+    for length in range(2, longest + 1):  # a run, and the token behind it
+        inside = begin + length <= end[begin]
+        begin, run = begin[inside], run[inside]
+        run, pairs = pd.factorize(run * len(tokens) + token[begin + length - 1])
+        shorter, last = np.divmod(pairs, max(len(tokens), 1))
+        runs = [glue.join((runs[i], tokens[j])) for i, j in zip(shorter, last, strict=True)]
+        rows.append(owner[begin])
+        columns.append(run + len(names))
+        names += runs
+    places = np.concatenate(rows), np.concatenate(columns)
+    ones = np.ones(len(places[0]))
+    return sparse.csr_array((ones, places), shape=(len(strings), len(names))), names, tokens
+
+
+def _numbered(tokens: list[str]) -> tuple[np.ndarray, list[str]]:
+    """The number of each token, and the tokens by their numbers."""
+    number, distinct = pd.factorize(np.array(tokens, dtype=object), use_na_sentinel=False)
+    return number, distinct.tolist()
+
+
+def _places(runs: Sequence[str], known: Mapping[str, int]) -> sparse.csr_array:
+    """A one in the column of each known run ``[R, R known]``."""
+    column = np.array([known.get(run, -1) for run in runs], dtype=np.int64)
+    row = np.flatnonzero(column >= 0)
+    return sparse.csr_array((np.ones(len(row)), (row, column[row])), shape=(len(runs), len(known)))
 
 
 def _features(counts: Any, idf: np.ndarray) -> Any:
@@ -148,9 +189,3 @@ def _check_tokens(tokens: Tokens) -> None:
     for i, each in enumerate(tokens):
         if isinstance(each, str):
             raise TypeError(f"text {i}: expected a list of tokens, got the text {each!r:.40}")
-
-
-def _runs(string: Sequence[str], longest: int) -> list[Any]:
-    """All runs of 1 to ``longest`` items of a string."""
-    lengths = range(1, min(longest, len(string)) + 1)
-    return [string[i : i + n] for n in lengths for i in range(len(string) - n + 1)]

@@ -327,10 +327,18 @@ def test_a_pickle_is_without_what_is_made_anew(fitted: TextMachine) -> None:
     assert_array_equal(again.probabilities(NEW), fitted.probabilities(NEW))
 
 
-def test_long_words_are_not_remembered() -> None:
-    parts = Spectrum().parts()["characters"]
-    assert len(parts(["x" * 200])) == sum(202 - n + 1 for n in range(1, 6))
-    assert parts(["ab"]) == parts(["ab"]) == [" ", "a", "b", " ", " a", "ab", "b ", " ab", "ab ", " ab "]
+def test_odd_tokens() -> None:
+    """A blank inside a token makes it the run of two, and texts may be empty."""
+    spectrum = Spectrum(min_count=1)
+    features = spectrum.fit_transform([["a b"], [], ["a", "b"], [""]])
+    assert spectrum.runs_["words"] == ["", "a", "a b", "b"]
+    assert_array_equal(features[[1]].toarray(), 0)
+    assert_array_equal(
+        features.toarray()[[0, 2], :4] > 0, [[False, False, True, False], [False, True, True, True]]
+    )
+    assert_allclose(spectrum.transform([[], ["a", "b"]]).toarray(), features[[1, 2]].toarray(), atol=1e-15)
+    with pytest.raises(TypeError, match="expected str instance, int found"):
+        spectrum.fit([["a", 1]])
 
 
 def test_probabilities_are_a_softmax(fitted: TextMachine) -> None:
