@@ -113,6 +113,13 @@ def spectrum_machine(data: LabelledStrings, ngrams: Sequence[int], says: Record,
     return _record(size, ngram, machine.C, (score, test), seconds) | says | known
 
 
+def words_of(data: LabelledStrings, strings: PackedStrings) -> list[list[str]]:
+    """The words of each string."""
+    names = data.vocabulary.tokens
+    words, ptr = [names[i] for i in strings.tokens.tolist()], strings.ptr.tolist()
+    return [words[begin:end] for begin, end in itertools.pairwise(ptr)]
+
+
 def text_machine(data: LabelledStrings, ngram: int, says: Record, known: Record) -> Record:
     """The record of our default machine of texts; all classes count alike where their sizes differ.
 
@@ -121,13 +128,9 @@ def text_machine(data: LabelledStrings, ngram: int, says: Record, known: Record)
         ngram: Length of the longest run of words.
         says, known: More for the record: of the row, and of the call.
     """
-    start, names = time.perf_counter(), data.vocabulary.tokens
-    y, tokens = {}, {}
-    for part in PARTS:
-        strings: PackedStrings = getattr(data, part)
-        words, ptr = [names[i] for i in strings.tokens.tolist()], strings.ptr.tolist()
-        y[part] = strings.y.numpy()
-        tokens[part] = [words[begin:end] for begin, end in itertools.pairwise(ptr)]
+    start = time.perf_counter()
+    y = {part: getattr(data, part).y.numpy() for part in PARTS}
+    tokens = {part: words_of(data, getattr(data, part)) for part in PARTS}
     counts = np.bincount(y["train"])
     weight: Literal["balanced"] | None = "balanced" if counts.max() > IMBALANCE * counts.min() else None
     machine = TextMachine(ngram=ngram).fit(tokens["train"], y["train"], len(data.classes), weight)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,10 +17,12 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from wlkernelnn.bench.harness.options import TableOptions
 from wlkernelnn.bench.harness.races import Known, Race, Ratio, raced
 from wlkernelnn.cli.options import PositiveInt
-from wlkernelnn.datasets import LabelledStrings, PackedStrings, load_documents
+from wlkernelnn.datasets import load_documents
 from wlkernelnn.machines import TextMachine
 from wlkernelnn.machines.texts.machine import FOLDS, PENALTIES, TOLERANCE
-from wlkernelnn.machines.texts.spectrum import CHARACTERS, Tokens
+from wlkernelnn.machines.texts.spectrum import CHARACTERS, Spectrum, Tokens
+
+from .spectrum import words_of
 
 NGRAM, MIN_COUNT = 2, 2
 GOAL = 1.3
@@ -82,19 +83,13 @@ def fit_pipeline(texts: Sequence[str], y: np.ndarray) -> Pipeline:
         return pipeline().fit(texts, y)
 
 
-def tokens_of(data: LabelledStrings, part: PackedStrings) -> list[list[str]]:
-    names = data.vocabulary.tokens
-    words, ptr = [names[i] for i in part.tokens.tolist()], part.ptr.tolist()
-    return [words[begin:end] for begin, end in itertools.pairwise(ptr)]
-
-
 def joined(tokens: Tokens) -> list[str]:
     return [" ".join(words) for words in tokens]
 
 
 def check_features(tokens: Tokens) -> None:
     """A RuntimeError if both do not have the same features of some training texts."""
-    ours = TextMachine(ngram=NGRAM, min_count=MIN_COUNT).spectrum_.fit_transform(tokens)
+    ours = Spectrum(ngram=NGRAM, min_count=MIN_COUNT).fit_transform(tokens)
     theirs = pipeline()[0].fit_transform(joined(tokens))
     if ours.shape != theirs.shape or abs(ours - theirs).max() > 1e-12:
         raise RuntimeError(f"our features {ours.shape} are not scikit-learn's {theirs.shape}, not comparable")
@@ -104,7 +99,7 @@ def measure(options: TextSpeedOptions, known: Known) -> Iterator[Ratio]:
     """All rows."""
     race = partial(raced, rounds=options.rounds, min_seconds=0.02)
     data = load_documents(options.dataset, options.root)
-    new, y_new = tokens_of(data, data.test), data.test.y.numpy()
+    new, y_new = words_of(data, data.test), data.test.y.numpy()
     if options.quick:
         new, y_new = new[:QUICK_TEXTS], y_new[:QUICK_TEXTS]
     known |= {"dataset": options.dataset, "rounds": options.rounds}
@@ -112,7 +107,7 @@ def measure(options: TextSpeedOptions, known: Known) -> Iterator[Ratio]:
     sizes = sorted({min(size, len(order)) for size in options.texts})
     for size in sizes:
         some = data.train.select(order[:size])
-        tokens, y = tokens_of(data, some), some.y.numpy()
+        tokens, y = words_of(data, some), some.y.numpy()
         check_features(tokens)
         sides = partial(fit, tokens, y, len(data.classes)), partial(fit_pipeline, joined(tokens), y)
         yield race(f"fit, {size:,} texts", "scikit-learn", *sides, size, GOAL)
