@@ -64,4 +64,5 @@ def is_pure(act: torch.nn.Module) -> bool:
 
     Others, also functions and modules of users, are never run to find out.
     """
-    return type(act) in PURE and not act._forward_hooks and not act._forward_pre_hooks
+    hooks = act._forward_hooks, act._forward_pre_hooks, act._backward_hooks, act._backward_pre_hooks
+    return type(act) in PURE and not any(hooks)

@@ -112,7 +112,7 @@ class _Same:
 def watched_module(net: nn.Module) -> nn.Module | None:
     """A module that a hook or an explainer looks at: it is to see nodes."""
     for module in net.modules():
-        attributes = vars(module)
-        if attributes.get("explain") or any(attributes.get(name) for name in _HOOKS):
+        explained = isinstance(module, pyg.MessagePassing) and module.explain
+        if explained or any(vars(module).get(name) for name in _HOOKS):
             return module
     return None

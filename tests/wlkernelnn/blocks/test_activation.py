@@ -126,9 +126,10 @@ def test_pure_are_torchs_own_without_parameters_modes_and_hooks() -> None:
     assert all(is_pure(activation(name)) for name in ("relu", "tanh", "gelu", None))
     others = (torch.nn.PReLU(), torch.nn.Dropout(0.5), torch.nn.RReLU(), Mine(), activation(torch.relu))
     assert not any(map(is_pure, others))
-    hooked = torch.nn.ReLU()
-    hooked.register_forward_hook(lambda *_: None)
-    assert not is_pure(hooked)
+    for kind in ("forward_hook", "forward_pre_hook", "full_backward_hook", "full_backward_pre_hook"):
+        hooked = torch.nn.ReLU()
+        getattr(hooked, f"register_{kind}")(lambda *_: None)
+        assert not is_pure(hooked)
 
 
 @pytest.mark.parametrize("kind", LAYERS)

@@ -13,6 +13,7 @@ import torch_geometric.nn as pyg
 from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.data import Batch, Data
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 
 from tests.wlkernelnn.colours.batches import assert_same
 from tests.wlkernelnn.colours.test_network import BATCH, GRAPHS, TwoLayers
@@ -232,6 +233,22 @@ def test_hooks_see_nodes() -> None:
     fast(BATCH.x, BATCH.edge_index)
     assert seen == [len(BATCH.x)]
     assert fast.went_by_nodes == "an explainer or hook looks at GraphConv"
+
+
+@pytest.mark.parametrize("conv", [pyg.GINConv(nn.Linear(3, 8)), pyg.GraphConv(3, 8), pyg.GATv2Conv(3, 8)])
+def test_masks_of_explainers_count(conv: nn.Module) -> None:
+    net = pyg.Sequential("x, edge_index", [(conv, "x, edge_index -> x"), nn.Linear(8, 2)]).double()
+    fast, given = to_colours(net), (BATCH.x, BATCH.edge_index)
+    with torch.no_grad():
+        unmasked = fast(*given)
+        assert not fast.went_by_nodes
+        set_masks(fast, torch.linspace(0, 1, BATCH.num_edges).double(), BATCH.edge_index, apply_sigmoid=False)
+        masked = fast(*given)
+        torch.testing.assert_close(masked, net(*given))
+        assert not torch.allclose(masked, unmasked)
+        assert fast.went_by_nodes == f"an explainer or hook looks at {type(conv).__name__}"
+        clear_masks(fast)
+        torch.testing.assert_close(fast(*given), unmasked)
 
 
 def test_attributes_of_data_as_they_are() -> None:
