@@ -68,7 +68,7 @@ class Steps:
             raise ValueError(f"ptr must begin with 0 and never fall, got {shown}")
         counts, rest = [], sorted(lengths)
         count = len(rest)
-        for t in range(max(lengths, default=0)):
+        for t in range(rest[-1] if rest else 0):
             while rest[len(rest) - count] <= t:
                 count -= 1
             counts.append(count)
