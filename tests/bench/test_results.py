@@ -88,6 +88,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "sst": sst.TABLE,
     "store_speed": of_ratios,
     "string_speed": of_ratios,
+    "text_speed": of_ratios,
     "theorems": of_theorems,
     "time_to_accuracy": lambda found: [time_to_accuracy.shown(found)],
     "zinc": of_molecules(zinc.TASKS, 4),
