@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sized
+from copy import copy
 from typing import Self
 
 import numpy as np
@@ -96,12 +97,14 @@ class EpochLoader(ABC):
         Raises:
             ValueError: The epoch has no such batch.
         """
-        self.epoch, self._done, self._resumed, self._begun = state["epoch"], state["batch"], True, False
-        if not 0 <= self._done <= len(self):
+        there = copy(self)
+        there.epoch = state["epoch"]
+        if not 0 <= state["batch"] <= len(there):
             raise ValueError(
-                f"state_dict: batch {self._done} of an epoch, expected 0 to {len(self)}, as {len(self.data)} "
-                f"items make with batch_size={self.batch_size}"
+                f"state_dict: batch {state['batch']} of an epoch, expected 0 to {len(there)}, as "
+                f"{len(self.data)} items make with batch_size={self.batch_size}"
             )
+        self.epoch, self._done, self._resumed, self._begun = state["epoch"], state["batch"], True, False
 
     def positions(self) -> np.ndarray:
         """Positions in ``data`` in this epoch's order; ``IndexError`` if ``resample`` gives others."""

@@ -178,8 +178,10 @@ def test_state_that_was_loaded_is_kept(data: PackedGraphs) -> None:
 
 @pytest.mark.parametrize("batch", [-1, 99])
 def test_a_state_of_other_data_is_refused(data: PackedGraphs, batch: int) -> None:
+    loader = PackedLoader(data, 8)
     with pytest.raises(ValueError, match=f"batch {batch} of an epoch, expected 0 to"):
-        PackedLoader(data, 8).load_state_dict({"epoch": 0, "batch": batch})
+        loader.load_state_dict({"epoch": 7, "batch": batch})
+    assert loader.state_dict() == {"epoch": 0, "batch": 0}
 
 
 def test_an_epoch_that_was_left_is_over(data: PackedGraphs) -> None:
