@@ -234,7 +234,7 @@ class RKM(StringModel):
         if before is not None:
             before = linear(before.flatten(0, 1), mixtures).to(x.dtype).view(*before.shape[:2], len(mixtures))
         made = filtered(mixed, waves, steps, self.dilation, before)
-        return made.view(len(x), 2, len(mixtures) // 2).sum(1), None
+        return made.view(x.size(0), 2, len(mixtures) // 2).sum(1), None
 
     def _weight(self, x: Tensor) -> Tensor:
         """Of what windows show, ``[parts · out_channels, n · in_channels]``."""

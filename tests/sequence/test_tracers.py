@@ -139,6 +139,15 @@ def test_lengths_are_constants_of_a_program() -> None:
     torch.testing.assert_close(program(x, [0, 3, 5])[0], model(x, ptr)[0])
 
 
+@pytest.mark.parametrize("name", [*KINDS, "rkm-sync", "rrnn", "rrnn-gru"])
+def test_exported_programs_take_any_number_of_padded_strings(name: str) -> None:
+    model = LAYERS[name](D)
+    dynamic = ({0: torch.export.Dim("strings", min=2)},)
+    program = torch.export.export(model.eval(), (torch.randn(3, 4, D),), dynamic_shapes=dynamic, strict=False)
+    x = torch.randn(5, 4, D)
+    torch.testing.assert_close(program.module()(x)[0], model(x)[0])
+
+
 def test_scripting_is_refused() -> None:
     with pytest.raises(TypeError, match=r"torch\.jit\.script cannot read RKM: use torch\.export"):
         torch.jit.script(RKM(D, 4))

@@ -87,4 +87,4 @@ class RRNNGRU(TreeModel):
 
 def _rows(vectors: Tensor, index: Tensor) -> Tensor:
     """Candidates ``[B, K, p]`` of ``[B, C, p]`` by their indices ``[B, K]``."""
-    return vectors[torch.arange(len(vectors), device=index.device).unsqueeze(1), index]
+    return vectors[torch.arange(vectors.size(0), device=index.device).unsqueeze(1), index]

@@ -120,7 +120,7 @@ class TreeModel(StringModel):
 
         def step(h: Sequence[Tensor], t: Index, string: Index) -> Sequence[Tensor]:
             (x_t, of_x), previous = next(pieces), torch.stack([*h], 1)
-            size = len(x_t)
+            size = x_t.size(0)
             start = torch.cat([x_t.unsqueeze(1), previous, auxiliary.expand(size, -1, -1)], 1)
             of_h, fixed = self.tuples.project(previous), of_auxiliary.expand(size, -1, -1, -1, -1)
             projected = torch.cat([of_x.unsqueeze(1), of_h, fixed], 1)
@@ -148,7 +148,7 @@ class TreeModel(StringModel):
         """A known cell: nothing is chosen, and no runner-up is near."""
         self.check_cell(cell)
         nodes = cell.follow(pool, self.norm, learn=True)
-        numbers = torch.tensor(cell.numbers(self.space), device=nodes.device).expand(len(nodes), -1)
+        numbers = torch.tensor(cell.numbers(self.space), device=nodes.device).expand(nodes.size(0), -1)
         return Grown(nodes, numbers, nodes.new_full(numbers.shape, torch.inf))
 
     def _record(self, steps: Steps, starts: list[Tensor], found: list[Grown]) -> Record:

@@ -52,7 +52,7 @@ class Pool:
         """What constructions give: vectors ``[B, K, p]`` of numbers ``[B, K]``."""
         r, o, u, i, j = self.space.parts(numbers)
         left, right = self.sides()
-        strings = torch.arange(len(numbers), device=numbers.device).unsqueeze(1)
+        strings = torch.arange(numbers.size(0), device=numbers.device).unsqueeze(1)
         made = self.space.made(left[strings, i, r], right[strings, j, r], self._bias[r])
         return made[strings, torch.arange(numbers.size(1), device=numbers.device), o, u]
 

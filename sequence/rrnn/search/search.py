@@ -54,7 +54,8 @@ def search(
     picks: list[Tensor] = []
     gaps: list[Tensor | None] = []
     scores = taken = copied = None
-    used = torch.zeros(len(pool.nodes[0]), start + num_rounds, dtype=torch.bool, device=pool.nodes[0].device)
+    first = pool.nodes[0]
+    used = torch.zeros(first.size(0), start + num_rounds, dtype=torch.bool, device=first.device)
     for k in range(num_rounds):
         pool.sides()  # of which the chosen node has gradients
         with torch.set_grad_enabled(torch.is_grad_enabled() and choice.learns):
