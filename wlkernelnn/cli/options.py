@@ -7,7 +7,9 @@ import dataclasses
 import inspect
 import re
 import shlex
+import sys
 import types
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
@@ -189,7 +191,7 @@ def add_options(
     # The fields of a dataclass may come from modules of other names than its own.
     by_class = dataclasses.is_dataclass(source) or not inspect.isclass(source)
     hints = get_type_hints(source if by_class else source.__init__, include_extras=True)
-    helps = _helps(source)
+    helps: Mapping[str, str] = _helps(source) if sys.flags.optimize < 2 else defaultdict(str)  # -OO has none
     made = {
         field.name: field.default_factory for field in getattr(source, "__dataclass_fields__", {}).values()
     }

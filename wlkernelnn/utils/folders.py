@@ -33,12 +33,12 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its name once the block ends without an error.
 
     The content is on the disk before that: after a kill or a loss of power, ``path`` holds all of the old or
-    all of the new.
+    all of the new. A link stays one: the file that it leads to is written.
 
     Raises:
         OSError: The file cannot be written, for example on a full disk: names ``path`` and a remedy.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path) if os.path.islink(path) else path)
     with _named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{UNFINISHED}{uuid4().hex}.{path.name[-50:]}")

@@ -36,6 +36,11 @@ def test_help_does_not_wait_for_torch(argv: list[str]) -> None:
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
 
+def test_python_without_docstrings_has_options_without_help() -> None:
+    command = [sys.executable, "-OO", "-m", "wlkernelnn", "train", "--help"]
+    assert "--epochs EPOCHS" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_help_prints_in_every_locale(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding)

@@ -138,6 +138,18 @@ def test_failure_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.txt"]
 
 
+def test_links_are_written_through(tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    link, file = tmp_path / "link.txt", folder / "file.txt"
+    link.symlink_to(file)
+    for content in ("first", "second"):  # the first makes the file
+        write_text(link, content)
+        assert link.is_symlink()
+        assert file.read_text() == content
+    assert os.listdir(folder) == ["file.txt"]
+
+
 @contextmanager
 def limited(kind: str, value: int) -> Iterator[None]:
     """The process may use only so much of something; a file that may not grow is as one on a full disk."""
