@@ -151,19 +151,21 @@ def _count_runs(
     owner, end = np.repeat(np.arange(len(strings)), lengths), np.repeat(lengths.cumsum(), lengths)
     token, tokens = _numbered([*chain.from_iterable(strings)])
     begin, run, runs = np.arange(len(token)), token, tokens
-    rows, columns, names = [owner], [run], [*runs]
+    counts, names = [_table(owner, run, len(strings), len(runs))], [*runs]
     for length in range(2, longest + 1):  # a run, and the token behind it
         inside = begin + length <= end[begin]
         begin, run = begin[inside], run[inside]
         run, pairs = pd.factorize(run * len(tokens) + token[begin + length - 1])
         shorter, last = np.divmod(pairs, max(len(tokens), 1))
         runs = [glue.join((runs[i], tokens[j])) for i, j in zip(shorter, last, strict=True)]
-        rows.append(owner[begin])
-        columns.append(run + len(names))
+        counts.append(_table(owner[begin], run, len(strings), len(runs)))
         names += runs
-    places = np.concatenate(rows), np.concatenate(columns)
-    ones = np.ones(len(places[0]))
-    return sparse.csr_array((ones, places), shape=(len(strings), len(names))), names, tokens
+    return sparse.csr_array(sparse.hstack(counts, format="csr")), names, tokens
+
+
+def _table(row: np.ndarray, column: np.ndarray, num_rows: int, num_columns: int) -> sparse.csr_array:
+    """How often each pair of a row and a column is there."""
+    return sparse.csr_array((np.ones(len(row)), (row, column)), shape=(num_rows, num_columns))
 
 
 def _numbered(tokens: list[str]) -> tuple[np.ndarray, list[str]]:
@@ -176,7 +178,7 @@ def _places(runs: Sequence[str], known: Mapping[str, int]) -> sparse.csr_array:
     """A one in the column of each known run ``[R, R known]``."""
     column = np.array([known.get(run, -1) for run in runs], dtype=np.int64)
     row = np.flatnonzero(column >= 0)
-    return sparse.csr_array((np.ones(len(row)), (row, column[row])), shape=(len(runs), len(known)))
+    return _table(row, column[row], len(runs), len(known))
 
 
 def _features(counts: Any, idf: np.ndarray) -> Any:
