@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 import io
 import logging
+import os
 import sys
 import warnings
 from typing import Any
+
+from wlkernelnn.utils.interrupts import sigterm_interrupts
 
 VERBS = {
     "train": "Train a model on a table of SMILES, and keep it in a run folder.",
@@ -36,7 +39,18 @@ def _warning(message: Warning | str, *_: Any) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a verb; errors of the user's input or installation are a message on stderr and exit status 1."""
-    argv = sys.argv[1:] if argv is None else argv
+    try:
+        try:
+            return _run(sys.argv[1:] if argv is None else argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader has gone, as in wlkernelnn --help | head -1
+        # Python flushes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run(argv: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # What the encoding of a terminal lacks is shown as "?", and does not end the work.
@@ -59,8 +73,9 @@ def main(argv: list[str] | None = None) -> int:
     logger.setLevel(logging.INFO)
     logger.addHandler(handler)
     try:
-        # Only the verb that runs is imported.
-        importlib.import_module(f"wlkernelnn.cli.{verb}").main(argv[1:])
+        with sigterm_interrupts():
+            # Only the verb that runs is imported.
+            importlib.import_module(f"wlkernelnn.cli.{verb}").main(argv[1:])
     except (ValueError, OSError, ImportError) as error:
         print(f"wlkernelnn {verb}: error: {error}", file=sys.stderr)
         return 1

@@ -9,15 +9,17 @@ import pickle
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 import torch
 from pytorch_lightning.plugins.environments import ClusterEnvironment, LightningEnvironment
+
+from wlkernelnn.utils.interrupts import sigterm_interrupts, without_interrupts
 
 from .group import connected, environment_of, is_lost, is_started_outside, join, leave, share
 from .options import LoopOptions
@@ -101,7 +103,7 @@ def _start(work: Work, options: LoopOptions) -> Any:
     context = multiprocessing.get_context(START)
     port, told = LightningEnvironment().main_port, logger.level if logger.handlers else None
     processes, connections = [], []
-    with _sigterm_interrupts():
+    with sigterm_interrupts():
         try:
             for rank in range(options.devices):
                 ours, theirs = context.Pipe()
@@ -214,31 +216,6 @@ class Pool(ProcessPoolExecutor):
         self.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def without_interrupts() -> Iterator[None]:
-    """Start processes: Ctrl-C and SIGTERM wait until all is in place, and the processes never get Ctrl-C.
-
-    A terminal sends it to all, and this one ends the others. A process that is started by half would wait for
-    the rest for ever.
-    """
-    waiting: list[int] = []
-    handlers = {}
-    if threading.current_thread() is threading.main_thread():
-        for each in (signal.SIGINT, signal.SIGTERM):
-            handlers[each] = signal.signal(each, lambda number, _: waiting.append(number))
-    masks = hasattr(signal, "pthread_sigmask")  # which processes inherit; Windows has none
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if masks else set()
-    try:
-        yield
-    finally:
-        if masks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for each, handler in handlers.items():
-            signal.signal(each, handler)
-        for number in waiting:
-            signal.raise_signal(number)
-
-
 def check_main_module() -> None:
     """End a process that imports, while it starts, a script which starts processes itself."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
@@ -257,20 +234,3 @@ def follow_parent() -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end, daemon=True).start()
-
-
-@contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """SIGTERM is Ctrl-C, as in a training of one process."""
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt("by SIGTERM")
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

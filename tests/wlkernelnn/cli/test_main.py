@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import logging
+import os
+import signal
 import subprocess
 import sys
 import warnings
@@ -39,6 +41,31 @@ def test_help_does_not_wait_for_torch(argv: list[str]) -> None:
 def test_python_without_docstrings_has_options_without_help() -> None:
     command = [sys.executable, "-OO", "-m", "wlkernelnn", "train", "--help"]
     assert "--epochs EPOCHS" in subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["train", "--help"], ["--version"]], ids="-".join)
+@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+def test_readers_may_go_before_all_is_shown(argv: list[str], unbuffered: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "wlkernelnn", *argv]
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with os.fdopen(writing) as out:
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, env=environment, text=True)
+    assert done.stderr == ""
+
+
+def test_sigterm_is_an_interruption(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(argv: list[str]) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(benchmark, "main", killed)
+    assert main(["benchmark", "x"]) == 130
+    assert capsys.readouterr() == ("", "wlkernelnn benchmark: interrupted by SIGTERM\n")
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])

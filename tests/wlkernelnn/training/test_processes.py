@@ -16,7 +16,7 @@ from tests.inputs.molecules import quick, regression_set, small_network
 from wlkernelnn import MoleculeRegressor
 from wlkernelnn.training import DivergedError, LanguageOptions, fit, fit_language_model, loop
 from wlkernelnn.training.group import environment_of
-from wlkernelnn.training.processes import without_interrupts
+from wlkernelnn.utils.interrupts import without_interrupts
 
 # One process imports everything, once; those that train are forks of it.
 SCRIPT = """
