@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from torch_geometric.data import Data
 
 from wlkernelnn.ops.spans import bounds_of
@@ -16,6 +15,7 @@ from wlkernelnn.utils.checks import check_one_of
 from wlkernelnn.utils.text import shortened
 
 from .arrays import distinct_rows
+from .attributes import attribute_rows, edge_index_of, nodes_of, numpy_of
 from .description import SEVERAL_CLASSES, TASKS, Description
 from .pyg import item_of, item_of_codes, shared_features
 
@@ -24,7 +24,6 @@ logger = logging.getLogger("wlkernelnn")
 #: Different edges that a store can tell apart: each is a row of the tables of a layer.
 MOST_EDGE_CODES = 256
 _READ = {"x", "edge_index", "edge_type", "edge_attr", "edge_weight", "y", "smiles", "graph_x", "num_nodes"}
-_ONE_COLUMN = ("edge_type", "edge_weight")
 
 
 def pyg_parts(
@@ -135,9 +134,12 @@ def _node_features(nodes: _Rows) -> tuple[np.ndarray, dict[str, Any]]:
         return np.zeros((nodes.ptr[-1], 1), dtype=np.int64), {"node_dims": (1,)}
     if x.dtype.kind == "f":
         with np.errstate(over="ignore"):
-            exact = x.astype(np.float32)
-        nodes.refuse("x", x, (exact != x).any(axis=1), "numbers that a float32 holds exactly (x.float())")
-        return exact, {"num_node_features": x.shape[1]}
+            kept = x.astype(np.float32)
+        # Floats of Python are rounded, as torch.tensor rounds them.
+        typed = np.repeat([hasattr(graph.get("x"), "dtype") for graph in nodes.graphs], np.diff(nodes.ptr))
+        wrong = (kept != x) & (typed[:, None] | np.isinf(kept))
+        nodes.refuse("x", x, wrong.any(axis=1), "numbers that a float32 holds exactly (x.float())")
+        return kept, {"num_node_features": x.shape[1]}
     nodes.refuse("x", x, (x < 0).any(axis=1), "codes 0, 1, … (integers), or floats")
     return x, _about_codes(nodes, x.max(axis=0, initial=0) + 1)
 
@@ -176,7 +178,7 @@ def _edge_codes(
     num_known = max((of.num_edge_types for of in notes if of is not None), default=0)
     if rows is None or not rows.shape[1]:
         return None, {"num_edge_types": num_known}
-    if rows.shape[1] == 1 and _are_codes(rows):
+    if rows.shape[1] == 1 and are_codes(rows):
         return rows[:, 0].astype(np.int64), {"num_edge_types": max(int(rows.max(initial=0)) + 1, num_known)}
     values = np.eye(rows.shape[1], dtype=rows.dtype)
     if rows.shape[1] > 1 and ((rows == 0) | (rows == 1)).all() and (rows.sum(axis=1) == 1).all():
@@ -214,7 +216,10 @@ def _known_codes(
     return same.argmax(axis=1)[number]
 
 
-def _are_codes(column: np.ndarray) -> bool:
+def are_codes(column: np.ndarray) -> bool:
+    """Whether a store keeps a column of ``edge_attr`` as codes."""
+    if column.dtype.kind not in "if":
+        return False
     return bool(((column >= 0) & (column < MOST_EDGE_CODES) & (column % 1 == 0)).all())
 
 
@@ -254,109 +259,3 @@ def _target(i: int, y: Any) -> np.ndarray:
             f"graph {i}: y has shape {list(row.shape)}, expected [1] or [1, tasks]: targets are of graphs"
         )
     return row.reshape(-1)
-
-
-# Also read by the kernels.
-
-
-def nodes_of(graphs: Sequence[Data]) -> np.ndarray:
-    """int64 ``[n]``: the number of nodes of every graph."""
-    for i, graph in enumerate(graphs):
-        if graph.num_nodes is None:
-            raise ValueError(f"graph {i}: its number of nodes is unknown; it has {graph.keys()}")
-    return np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
-
-
-def edge_index_of(graph: Data, i: int, num_nodes: int) -> np.ndarray:
-    """The edges of graph number i, int64 ``[2, E]``; a ``ValueError`` if they are not such."""
-    if graph.edge_index is None:
-        if graph.get("adj_t") is not None:
-            raise ValueError(f"graph {i}: its edges are in adj_t, expected edge_index [2, E]")
-        return np.zeros((2, 0), np.int64)
-    edges = numpy_of(graph.edge_index)
-    if edges.ndim != 2 or edges.shape[0] != 2 or (edges.size and edges.dtype.kind not in "iu"):
-        raise ValueError(
-            f"graph {i}: edge_index must be integers [2, E], got {edges.dtype} {list(edges.shape)}"
-        )
-    if edges.size and not 0 <= edges.min() <= edges.max() < num_nodes:
-        raise ValueError(
-            f"graph {i}: edge_index has nodes {edges.min()} … {edges.max()}, expected 0 … {num_nodes - 1}"
-        )
-    return edges.astype(np.int64)
-
-
-def numpy_of(value: Any) -> np.ndarray:
-    """A tensor, or what becomes one, as an array; bfloat16, which numpy lacks, as float32.
-
-    Raises:
-        TypeError, ValueError, RuntimeError: It does not become a tensor of real numbers.
-    """
-    tensor = torch.as_tensor(value).as_subclass(torch.Tensor).detach().cpu()
-    if tensor.is_complex():
-        raise TypeError(f"expected real numbers, got {tensor.dtype}")
-    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
-
-
-def attribute_rows(
-    graphs: Sequence[Data],
-    name: str,
-    lengths: np.ndarray,
-    labels: Callable[[Any], np.ndarray] | None = None,
-) -> np.ndarray | None:
-    """One attribute of all graphs as rows ``[Σ, width]``; graphs without rows need not have it.
-
-    Args:
-        graphs: The graphs.
-        name: The attribute.
-        lengths: How many rows it has in each graph.
-        labels: From values that are not numbers to an array of objects; ``None``: they are refused.
-
-    Returns:
-        int64, float64 or objects; ``None`` if no graph has the attribute.
-    """
-    rows: dict[int, np.ndarray] = {}
-    for i, (graph, length) in enumerate(zip(graphs, lengths, strict=True)):
-        if (value := graph.get(name)) is not None:
-            array = _rows(f"graph {i}: {name}", value, length, name in _ONE_COLUMN, labels)
-            if length:
-                rows[i] = array
-    if not rows:
-        return None
-    if any(array.dtype == object for array in rows.values()):  # integers are labels as well
-        rows = {i: array.astype(object) if array.dtype == int else array for i, array in rows.items()}
-    first, *others = rows
-    for i in others:
-        if (rows[i].shape[1], rows[i].dtype) != (rows[first].shape[1], rows[first].dtype):
-            raise ValueError(
-                f"graph {i}: {name} has {rows[i].shape[1]} columns of {rows[i].dtype}, "
-                f"graphs before it {rows[first].shape[1]} of {rows[first].dtype}"
-            )
-    if len(without := np.setdiff1d(np.flatnonzero(lengths), list(rows))):
-        raise ValueError(f"graph {first} has {name}, graph {without[0]} has none")
-    return np.concatenate(list(rows.values()))
-
-
-def _rows(
-    name: str, value: Any, length: int, one_column: bool, labels: Callable[[Any], np.ndarray] | None
-) -> np.ndarray:
-    """Values as int64, float64 or objects ``[length, width]``."""
-    try:
-        array = numpy_of(value)
-    except (TypeError, ValueError, RuntimeError) as error:
-        if labels is None or one_column or isinstance(value, torch.Tensor):
-            raise ValueError(f"{name} must hold real numbers: {error}") from error
-        array = labels(value)
-        try:
-            set(array)
-        except TypeError as unhashable:
-            raise ValueError(f"{name} must hold numbers or hashable labels: {unhashable}") from error
-    if array.shape[:1] != (length,):
-        raise ValueError(f"{name} has shape {list(array.shape)}, expected {length} rows")
-    array = array.reshape(length, -1 if length else 0)
-    if one_column and length and array.shape[1] != 1:
-        raise ValueError(f"{name} must be [E], got {list(array.shape)}")
-    if array.dtype.kind == "O":
-        return array
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds values that are not finite")
-    return array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)

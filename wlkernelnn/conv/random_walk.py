@@ -39,8 +39,8 @@ class RandomWalkKernelConv(WalkConv):
             ``compose="mul"`` and the identity this is so anyway.
 
     Shapes:
-        - input: ``x [N, in_channels]`` (or a pair), ``edge_index [2, E]`` source above target, and any of
-          ``edge_attr [E, edge_dim]``, ``edge_type [E]``, ``edge_weight [E]``
+        - input: ``x [N, in_channels]`` (or a pair), ``edge_index [2, E]`` source above target, and
+          ``edge_attr [E, edge_dim]`` or ``edge_type [E]``, and ``edge_weight [E]``, if any
         - output: ``[N, out_channels]`` (bipartite: of the target nodes)
 
     Raises:

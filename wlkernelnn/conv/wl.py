@@ -54,9 +54,9 @@ class WLKernelConv(KernelConv):
         gate_scale: Factor of a gated λ; the authors' release uses 10.
 
     Shapes:
-        - input: ``x [N, in_channels]``, ``edge_index [2, E]`` source above target, and any of
-          ``edge_attr [E, edge_dim]``, ``edge_type [E]``, ``edge_weight [E]`` (which weighs the walks and the
-          relabelling)
+        - input: ``x [N, in_channels]``, ``edge_index [2, E]`` source above target, and
+          ``edge_attr [E, edge_dim]`` or ``edge_type [E]``, and ``edge_weight [E]`` (which weighs the walks
+          and the relabelling), if any
         - output: ``[N, out_channels]``
 
     Raises:

@@ -12,11 +12,12 @@ from torch_geometric.data import Data
 
 from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.graphs.arrays import bounds_of, features_of, take_spans
+from wlkernelnn.datasets.graphs.attributes import attribute_rows, edge_index_of, nodes_of, numpy_of
 from wlkernelnn.datasets.graphs.description import numbered
-from wlkernelnn.datasets.graphs.from_pyg import attribute_rows, edge_index_of, nodes_of, numpy_of
+from wlkernelnn.datasets.graphs.from_pyg import are_codes
 from wlkernelnn.datasets.graphs.loader import check_untransformed
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
-from wlkernelnn.datasets.graphs.pyg import item_of, shared_features
+from wlkernelnn.datasets.graphs.pyg import item_of, item_of_codes, shared_features
 from wlkernelnn.datasets.molecules.ring_nodes import are_atoms
 
 from .base import is_list, objects, structures_in
@@ -40,6 +41,7 @@ class FlatGraphs:
         edge_values: Rows of ``edge_attr`` that codes of ``edge_type`` stand for, of a store.
         untyped: Every ``edge_type`` is 0, of a store whose description knows of none.
         unlabelled: Every ``x`` is 0, of a store whose description knows of no other code.
+        stored: ``edge_type`` is of a store, which keeps one column of whole numbers of ``edge_attr`` there.
         features: Name of the columns of ``x`` and of the digits of ``edge_type``, of molecules.
         is_atom: Booleans ``[ΣV]`` of molecules whose rings are nodes too; ``None``: no ring is a node.
         shared: Results that several kernels need of the same edges, by name, each with its ``source``.
@@ -56,6 +58,7 @@ class FlatGraphs:
     edge_values: tuple[tuple[float, ...], ...] = ()
     untyped: bool = False
     unlabelled: bool = False
+    stored: bool = False
     features: str = ""
     is_atom: np.ndarray | None = None
     shared: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -140,6 +143,7 @@ def store_graphs(packed: PackedGraphs) -> FlatGraphs:
         edge_type=edge_type.astype(np.int64),
         untyped=not packed.description.num_edge_types and not a["edge_type"].any(),
         unlabelled=packed.description.node_dims == (1,) and x.shape[1] == 1 and not x.any(),
+        stored=True,
         edge_values=packed.description.edge_values,
         features=features,
         is_atom=are_atoms(x, features),
@@ -149,7 +153,15 @@ def store_graphs(packed: PackedGraphs) -> FlatGraphs:
 def _with_rows(graphs: FlatGraphs) -> FlatGraphs:
     """Graphs of a store with the rows that its codes of edges stand for."""
     rows = np.array(graphs.edge_values)[graphs.edge_type]
-    return replace(graphs, edge_type=None, edge_attr=rows, edge_values=(), untyped=False)
+    return replace(graphs, edge_type=None, edge_attr=rows, edge_values=(), untyped=False, stored=False)
+
+
+def _with_codes(graphs: FlatGraphs) -> FlatGraphs:
+    """Graphs with codes of edges where a store would keep a column of ``edge_attr`` as such."""
+    rows = graphs.edge_attr
+    if graphs.edge_type is not None or rows is None or rows.shape[1] != 1 or not are_codes(rows):
+        return graphs
+    return replace(graphs, edge_type=rows[:, 0].astype(np.int64), edge_attr=None)
 
 
 def _item_with_rows(graph: Data) -> Data:
@@ -164,7 +176,7 @@ def _item_with_rows(graph: Data) -> Data:
 
 
 def _from_data(graphs: list[Data]) -> FlatGraphs:
-    features = shared_features(graphs)
+    features, notes = shared_features(graphs), {item_of(graph) for graph in graphs}
     graphs = [_item_with_rows(graph) for graph in graphs]
     num_nodes = nodes_of(graphs)
     edge_indices = [
@@ -180,6 +192,10 @@ def _from_data(graphs: list[Data]) -> FlatGraphs:
     edge_weight = attribute_rows(graphs, "edge_weight", num_edges, objects)
     if edge_type is not None and edge_type.dtype.kind == "f":
         raise ValueError("edge_type must hold integers; floats go into edge_attr")
+    # Items of one store are read as the store.
+    of = notes.pop() if len(notes) == 1 else None
+    stored = of is not None and edge_type is not None
+    same_x = x is not None and all(item_of_codes(graph) is not None for graph in graphs)
     return FlatGraphs(
         x=x,
         source=edges[0] + first,
@@ -189,6 +205,10 @@ def _from_data(graphs: list[Data]) -> FlatGraphs:
         edge_type=None if edge_type is None else edge_type.reshape(-1).astype(np.int64),
         edge_attr=edge_attr,
         edge_weight=None if edge_weight is None else edge_weight.reshape(-1).astype(np.float64),
+        edge_values=of.edge_values if of is not None and stored else (),
+        untyped=of is not None and stored and not of.num_edge_types and not edge_type.any(),
+        unlabelled=of is not None and same_x and (of.num_columns, of.node_dims) == (1, (1,)) and not x.any(),
+        stored=stored,
         features=features,
         is_atom=None if x is None else are_atoms(x, features),
     )
@@ -227,6 +247,8 @@ def paired(X: Any, Y: Any, features: str = "ogb") -> tuple[FlatGraphs, FlatGraph
         a, b = (replace(side, edge_type=None, edge_values=()) if side.untyped else side for side in (a, b))
     if a.edge_type is None or b.edge_type is None:
         a, b = (_with_rows(side) if side.edge_values else side for side in (a, b))
+    if a.stored != b.stored:
+        a, b = (side if side.stored else _with_codes(side) for side in (a, b))
     for name in ("x", *EDGE_FEATURES):
         first, second = _together(name, a, b)
         a, b = replace(a, **{name: first}), replace(b, **{name: second})

@@ -273,3 +273,13 @@ def test_kernels_take_data_sets_of_pyg() -> None:
     assert WLVectorizer(2).fit_transform(dataset).shape[0] == len(dataset)
     with pytest.raises(TypeError, match="expected a list of graphs"):
         WLSubtreeKernel(2)(dataset[0])
+
+
+def test_floats_of_python_are_rounded_as_torch_rounds_them() -> None:
+    rows = [[0.1], [0.2], [0.3]]
+    data = PackedGraphs.from_pyg([path(x=rows, num_nodes=3)])
+    torch.testing.assert_close(data[0].x, torch.tensor(rows), rtol=0, atol=0)
+    with pytest.raises(
+        ValueError, match=r"graph 0: x\[1\] is \[1e\+39\], expected numbers that a float32 holds"
+    ):
+        PackedGraphs.from_pyg([path(x=[[0.1], [1e39], [0.3]], num_nodes=3)])

@@ -230,9 +230,12 @@ def test_stores_without_types_of_edges_go_with_graphs_without(kernel: StructureK
     typed = store[0]
     plain = Data(x=typed.x, edge_index=typed.edge_index)
     expected = kernel([plain])
-    for X, Y in ((store, [plain]), ([plain], store), (store, [typed]), ([typed], store), (store, store)):
+    lists = ([plain], [typed])
+    for X, Y in ((store, store), *((store, given) for given in lists), *((given, store) for given in lists)):
         np.testing.assert_array_equal(kernel(X, Y), expected)
-    for other in (pack(description=Description(num_edge_types=2)), pack(edge_type=[0, 0, 1]), [typed]):
+    np.testing.assert_array_equal(kernel([plain], [typed]), expected)
+    own = Data(x=typed.x, edge_index=typed.edge_index, edge_type=typed.edge_type)
+    for other in (pack(description=Description(num_edge_types=2)), pack(edge_type=[0, 0, 1]), [own]):
         with pytest.raises(ValueError, match="one side has edge_type, the other has none"):
             kernel([plain], other)
 
@@ -293,6 +296,7 @@ NUMBERED = {
     "floats": [triangle(torch.tensor([[a], [a], [b]])) for a, b in ((0.5, 1.5), (7.5, 9.5), (0.5, 9.5))],
     "one-hot": [triangle(torch.eye(3)[list(codes)]) for codes in ((0, 1, 1), (1, 2, 2), (2, 2, 0))],
     "one-hot integers": [triangle(torch.eye(3).long()[[0, 1, c]]) for c in (0, 1, 2)],
+    "one column": [triangle(torch.tensor(codes)) for codes in ([0, 1, 1], [1, 2, 2], [2, 2, 0])],
 }
 
 
@@ -310,6 +314,8 @@ def test_stores_compare_what_their_codes_of_edges_stand_for(
     np.testing.assert_allclose(kernel(graphs[:1], rest), expected[:1, 1:])
     np.testing.assert_allclose(kernel(first, graphs[1:]), expected[:1, 1:])
     np.testing.assert_allclose(kernel([first[0], *rest]), expected)
+    for X, Y in (([*first], graphs[1:]), (graphs[:1], [*rest]), ([*first], rest), ([*first], [*rest])):
+        np.testing.assert_allclose(kernel(X, Y), expected[:1, 1:])
     known = PackedGraphs.from_pyg(graphs[:1], edge_values=whole.description.edge_values)
     np.testing.assert_allclose(kernel(known, graphs), expected[:1])
 
@@ -320,3 +326,4 @@ def test_stores_without_labels_go_with_lists(kernel: StructureKernel) -> None:
     packed = PackedGraphs.from_pyg(graphs)
     np.testing.assert_array_equal(kernel(packed, graphs), kernel(graphs))
     np.testing.assert_array_equal(kernel(graphs, packed), kernel(graphs))
+    np.testing.assert_array_equal(kernel(graphs, [*packed]), kernel(graphs))

@@ -88,3 +88,31 @@ def test_attributes_are_chosen() -> None:
     graph.nodes["a"]["x"] = 1
     with pytest.raises(ValueError, match="graph 0: a node has no attribute 'x'"):
         RandomWalkKernel(1)([graph])
+
+
+def test_tuples_are_the_same_labels_in_each_graph() -> None:
+    """Also where all tuples of a graph have the same length, and could be rows of numbers."""
+    two, three = networkx.path_graph(2), networkx.path_graph(3)
+    networkx.set_node_attributes(two, {0: (0,), 1: (0,)}, "label")
+    networkx.set_node_attributes(three, {0: (0,), 1: (0, 0), 2: (0,)}, "label")
+    graphs = from_networkx([two, three])
+    kernel = WLSubtreeKernel(0)
+    assert kernel(graphs).tolist() == [[4, 4], [4, 5]]
+    assert kernel(graphs[:1], graphs[1:]).tolist() == [[4]]
+    assert WLVectorizer(0).fit(graphs[1:]).transform(graphs[:1]).toarray().tolist() == [[2, 0]]
+    networkx.set_node_attributes(two, {0: (0.5, 1), 1: (1, 2)}, "label")  # vectors
+    assert RandomWalkKernel(1)(from_networkx([two]))[0, 0] == pytest.approx(1.5**2 + 3**2)
+    networkx.set_node_attributes(two, {0: ([0],), 1: (1,)}, "label")
+    with pytest.raises(ValueError, match=r"graph 0: x must hold numbers or hashable labels: .*list"):
+        kernel(from_networkx([two]))
+
+
+def test_floats_of_python_keep_their_digits() -> None:
+    weighted = networkx.DiGraph([(0, 1, {"edge_weight": 0.1})])
+    assert RandomWalkKernel(2)([weighted]).tolist() == [[0.1 * 0.1]]
+    light = [networkx.DiGraph([(0, 1, {"edge_weight": weight})]) for weight in (1e-46, 2e-46)]
+    np.testing.assert_allclose(RandomWalkKernel(2, normalize=True)(light), 1)
+    ids = [networkx.Graph() for _ in range(2)]
+    for graph, label in zip(ids, (2.0**24, 2.0**24 + 1), strict=True):
+        graph.add_node(0, label=label)
+    assert WLSubtreeKernel(0)(from_networkx(ids)).tolist() == [[1, 0], [0, 1]]

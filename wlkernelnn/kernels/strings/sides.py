@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from wlkernelnn.datasets.graphs.from_pyg import numpy_of
+from wlkernelnn.datasets.graphs.attributes import numpy_of
 from wlkernelnn.kernels.base import Values, is_list, objects, structures_in
 from wlkernelnn.kernels.names import row_numbers
 from wlkernelnn.ops.string import Steps

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from torch_geometric.data import Data
+
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.loader import Graphs, packed
 from wlkernelnn.utils.text import shortened
@@ -56,3 +59,16 @@ def check_codes(name: str, graphs: PackedGraphs, number: int, any_rows: bool) ->
             f"{name}: its edge_attr has one-hot rows of width {width}, expected width {number}, as "
             f"the network has num_edge_types={number}"
         )
+
+
+def check_x(name: str, graphs: Sequence[Data], num_columns: int) -> None:
+    """Refuse graphs without the codes of nodes that a network has tables for: a store takes them for 0."""
+    for i in range(len(graphs)):
+        if graphs[i].num_nodes:
+            x = graphs[i].get("x")
+            if x is None or 0 in np.shape(x):
+                raise ValueError(
+                    f"{name}: graph {i} has no x, expected codes [N, {num_columns}], as those of the graphs "
+                    "that sized the network"
+                )
+            return

@@ -27,7 +27,7 @@ from wlkernelnn.utils.checks import check_count, check_dropout, check_one_of
 from wlkernelnn.utils.configured import Configured
 
 from .batches import check_graph_x, complete, quotient_of_batch
-from .codes import check_codes, packed_with_rows
+from .codes import check_codes, check_x, packed_with_rows
 from .colour_cache import ColourCache
 from .encoder import CodeEncoder, FeatureEncoder
 from .fingerprint import FingerprintEncoder
@@ -161,13 +161,18 @@ class GraphNetwork(Configured, torch.nn.Module, ABC):
 
         Raises:
             TypeError: Neither.
-            ValueError: A value that a store cannot keep or the network has no code for, a store whose edges
-                have no codes or such that stand for others than the network's, or one with a ``transform``.
+            ValueError: A value that a store cannot keep or the network has no code for, graphs without the
+                codes of nodes that it has tables for, a store whose edges have no codes or such that stand
+                for others than the network's, or one with a ``transform``.
         """
-        if self.edge_values:
-            return packed_with_rows(name, data, self.edge_values)
-        graphs = as_packed(name, data)
-        if self.num_edge_types is not None and graphs.arrays.source.numel():
+        rows = self.edge_values
+        graphs = packed_with_rows(name, data, rows) if rows else as_packed(name, data)
+        if not isinstance(data, PackedGraphs):
+            if isinstance(self.encoder, CodeEncoder) and self.encoder.column_dims != (1,):
+                check_x(name, data, len(self.encoder.column_dims))
+            if self.num_edge_types is None and graphs.description.num_edge_types:
+                logger.warning(f"{name}: the network has no codes of edges: those of the graphs are left out")
+        if not rows and self.num_edge_types is not None and graphs.arrays.source.numel():
             # Networks of one's own may drop what codes stand for.
             any_rows = not takes(type(self), "edge_values") or bool(self.config.get("edge_values"))
             check_codes(name, graphs, self.num_edge_types, any_rows)

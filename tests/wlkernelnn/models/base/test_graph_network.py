@@ -266,3 +266,30 @@ def test_networks_that_read_other_values_are_not_exported_together(tmp_path: Pat
             ValueError, match="networks: expected at least one, and the same edge_values of all"
         ):
             export_network(networks, tmp_path / "net.pt2", [chain([2.0]), chain([1.5])])
+
+
+def test_a_network_of_codes_refuses_graphs_without_them() -> None:
+    """A store would take them for the code 0."""
+    graphs = [chain([0, 1], 0.1), chain([1], 0.2)]
+    for i, graph in enumerate(graphs):
+        graph.x[:] = i
+    net = GraphKernelNetwork.from_data(graphs, hidden_channels=8)
+    for x in (None, torch.zeros(3, 0).long()):
+        bare = Data(x=x, edge_index=graphs[0].edge_index, edge_attr=graphs[0].edge_attr, num_nodes=3)
+        with pytest.raises(ValueError, match=r"data: graph 1 has no x, expected codes \[N, 1\], as those of"):
+            predict(net, [Data(num_nodes=0), bare])
+    for graph in graphs:
+        graph.x[:] = 0
+    alike = GraphKernelNetwork.from_data(graphs, hidden_channels=8)  # has one code
+    bare = Data(edge_index=graphs[0].edge_index, edge_attr=graphs[0].edge_attr, num_nodes=3)
+    assert np.array_equal(predict(alike, [bare]), predict(alike, graphs[:1]))
+
+
+def test_codes_of_edges_that_a_network_leaves_out_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    graphs = [chain([0, 1], 0.1), chain([1], 0.2)]
+    bare = [Data(x=graph.x, edge_index=graph.edge_index, y=graph.y) for graph in graphs]
+    net = GraphKernelNetwork.from_data(bare, hidden_channels=8)
+    expected = predict(net, bare)
+    assert not caplog.messages
+    assert np.array_equal(predict(net, graphs), expected)
+    assert caplog.messages == ["data: the network has no codes of edges: those of the graphs are left out"]
