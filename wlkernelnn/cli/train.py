@@ -332,10 +332,12 @@ def _show(data: PackedGraphs, split_name: str, directory: Path, report: dict[str
     more = [name for name in _BESIDE.get(data.task or "", ()) if name != report["metric"]]
     table = Table("part", *(Column(name, justify="right") for name in ("molecules", report["metric"], *more)))
     for part, count in report["counts"].items():
-        found, title = report.get(part), part
-        if part == "train" and (left := report.get("leave_one_out", report.get("left_out"))) is not None:
-            found, title = left, "train, left out"
-        others = [score_text(report["scores"][part]["mean"][name]) for name in more]
+        scores, found, title = report["scores"][part]["mean"], report.get(part), part
+        if part == "train":
+            left = report.get("leave_one_out", report.get("left_out"))
+            found = scores.get(report["metric"]) if left is None else left
+            title = f"train, {report['train_predictions']}"
+        others = [score_text(scores[name]) for name in more]
         table.add_row(title, f"{count:,}", "" if found is None else score_text(found), *others)
     Console().print(table)
     if data.rejects:

@@ -210,3 +210,17 @@ def test_several_columns_of_smiles_are_joined(tmp_path: Path) -> None:
     options, comments = convert(*words.split(), out=tmp_path)
     assert (options["smiles_columns"], options["join_smiles"]) == (["drug", "solvent"], True)
     assert "--smiles-columns: joined to one molecule" in comments
+
+
+def test_a_bounded_loss_reads_bounds(table: Path, tmp_path: Path) -> None:
+    words = ("chemprop", "train", "--data-path", table, "--loss-function", "bounded-mse")
+    options, comments = convert(*words, out=tmp_path)
+    assert (options["loss"], options["censored"]) == ("squared", True)
+    assert "--loss-function bounded-mse: squared, with the cells that are bounds (censored)" in comments
+
+
+def test_a_table_without_targets_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "semi.csv"
+    path.write_text("smiles;logS\nCCO;1\n")
+    assert main(["convert", "chemprop", "train", "--data-path", str(path)]) == 1
+    assert f"{path}: no column is left for targets (columns: 'smiles;logS')" in capsys.readouterr().err

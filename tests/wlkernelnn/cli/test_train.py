@@ -83,9 +83,10 @@ def test_a_run_and_what_is_printed(table: Path, tmp_path: Path, capsys: pytest.C
     report = json.loads((folder / "metrics.json").read_text())
     assert sum(report["counts"].values()) == good
     for part, count in report["counts"].items():
-        row = next(line for line in out.splitlines() if f" {part} " in line)
+        title = "train, fitted" if part == "train" else part
+        row = next(line for line in out.splitlines() if f" {title} " in line)
         assert f" {count} " in row
-        assert part == "train" or f" {report[part]:.4f} " in row
+        assert f" {report['scores'][part]['mean'][report['metric']]:.4f} " in row
     rejects = pd.read_csv(folder / "rejects.csv", keep_default_na=False)
     assert rejects.columns.tolist() == ["row", "smiles", "reason"]
     assert rejects["row"].tolist() == [61 + i for i in np.flatnonzero(~np.array(MOLECULES))]

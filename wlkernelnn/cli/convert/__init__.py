@@ -215,6 +215,8 @@ def _complete(done: Conversion, given: Given) -> None:
         options.setdefault("loss", loss)
     elif loss:
         done.left_out.append(f"the loss of {task}")
+    if _spelled(given.get("loss-function", [""])[0]) == "bounded_mse":
+        options["censored"] = True
     if options.get("loss") != "quantile":
         done.drop("quantiles", "they belong to the loss quantile")
     if "splits_column" in options:
@@ -239,6 +241,12 @@ def _complete(done: Conversion, given: Given) -> None:
         return
     apart = {*options["smiles_columns"], *(name for option in _APART for name in given.get(option, []))}
     options["target_columns"] = [name for name in columns if name not in apart]
+    if not options["target_columns"]:
+        shown = ", ".join(map(repr, columns))
+        raise ValueError(
+            f"{options['data_path']}: no column is left for targets (columns: {shown}): expected names with "
+            "',' between them, or --target-columns"
+        )
 
 
 def _columns(path: Path) -> list[str]:

@@ -128,9 +128,18 @@ COUNTERPARTS: Mapping[str, tuple[str, Convert, str | Mapping[str, str]]] = {
     "loss-function": (
         "loss",
         one_of(
-            mse="squared", mve="mve", quantile="quantile", pinball="quantile", bce="squared", ce="squared"
+            mse="squared",
+            bounded_mse="squared",
+            mve="mve",
+            quantile="quantile",
+            pinball="quantile",
+            bce="squared",
+            ce="squared",
         ),
-        dict.fromkeys(("bce", "ce"), "squared is of numbers; classes have cross-entropy"),
+        {
+            "bounded_mse": "squared, with the cells that are bounds (censored)",
+            **dict.fromkeys(("bce", "ce"), "squared is of numbers; classes have cross-entropy"),
+        },
     ),
     "alpha": ("quantiles", around_median, ""),
     "no-cuda": ("accelerator", lambda _: "cpu", ""),
