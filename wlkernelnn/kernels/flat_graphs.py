@@ -13,11 +13,11 @@ from torch_geometric.data import Data
 from wlkernelnn.datasets import featurize
 from wlkernelnn.datasets.graphs.arrays import bounds_of, features_of, take_spans
 from wlkernelnn.datasets.graphs.attributes import attribute_rows, edge_index_of, nodes_of, numpy_of
-from wlkernelnn.datasets.graphs.description import numbered
+from wlkernelnn.datasets.graphs.description import Description, numbered
 from wlkernelnn.datasets.graphs.from_pyg import are_codes
 from wlkernelnn.datasets.graphs.loader import check_untransformed
 from wlkernelnn.datasets.graphs.packed import PackedGraphs
-from wlkernelnn.datasets.graphs.pyg import item_of, item_of_codes, shared_features
+from wlkernelnn.datasets.graphs.pyg import ItemOf, item_of, shared_features
 from wlkernelnn.datasets.molecules.ring_nodes import are_atoms
 
 from .base import is_list, objects, structures_in
@@ -134,20 +134,17 @@ def store_graphs(packed: PackedGraphs) -> FlatGraphs:
     x, features = features_of(a["node_table"])[node_type], packed.description.features
     if x.dtype.kind == "f":  # inner products are of doubles, as those of lists
         x = x.astype(np.float64)
-    return FlatGraphs(
+    flat = FlatGraphs(
         x=x,
         source=source + np.repeat(node_ptr[:-1], num_edges),
         target=np.repeat(np.arange(len(node_type)), in_degree),
         node_ptr=node_ptr,
         edge_ptr=edge_ptr,
         edge_type=edge_type.astype(np.int64),
-        untyped=not packed.description.num_edge_types and not a["edge_type"].any(),
-        unlabelled=packed.description.node_dims == (1,) and x.shape[1] == 1 and not x.any(),
-        stored=True,
-        edge_values=packed.description.edge_values,
         features=features,
         is_atom=are_atoms(x, features),
     )
+    return _of_store(flat, packed.description)
 
 
 def _with_rows(graphs: FlatGraphs) -> FlatGraphs:
@@ -192,11 +189,7 @@ def _from_data(graphs: list[Data]) -> FlatGraphs:
     edge_weight = attribute_rows(graphs, "edge_weight", num_edges, objects)
     if edge_type is not None and edge_type.dtype.kind == "f":
         raise ValueError("edge_type must hold integers; floats go into edge_attr")
-    # Items of one store are read as the store.
-    of = notes.pop() if len(notes) == 1 else None
-    stored = of is not None and edge_type is not None
-    same_x = x is not None and all(item_of_codes(graph) is not None for graph in graphs)
-    return FlatGraphs(
+    flat = FlatGraphs(
         x=x,
         source=edges[0] + first,
         target=edges[1] + first,
@@ -205,12 +198,24 @@ def _from_data(graphs: list[Data]) -> FlatGraphs:
         edge_type=None if edge_type is None else edge_type.reshape(-1).astype(np.int64),
         edge_attr=edge_attr,
         edge_weight=None if edge_weight is None else edge_weight.reshape(-1).astype(np.float64),
-        edge_values=of.edge_values if of is not None and stored else (),
-        untyped=of is not None and stored and not of.num_edge_types and not edge_type.any(),
-        unlabelled=of is not None and same_x and (of.num_columns, of.node_dims) == (1, (1,)) and not x.any(),
-        stored=stored,
         features=features,
         is_atom=None if x is None else are_atoms(x, features),
+    )
+    # Items of one store are read as the store.
+    of = notes.pop() if len(notes) == 1 else None
+    return flat if of is None else _of_store(flat, of)
+
+
+def _of_store(graphs: FlatGraphs, of: Description | ItemOf) -> FlatGraphs:
+    """Graphs with what their store knows of their codes."""
+    x, codes = graphs.x, graphs.edge_type
+    one_code = x is not None and x.dtype.kind == "i" and x.shape[1] == 1 and not x.any()
+    return replace(
+        graphs,
+        edge_values=() if codes is None else of.edge_values,
+        untyped=codes is not None and not of.num_edge_types and not codes.any(),
+        unlabelled=one_code and of.node_dims == (1,),
+        stored=codes is not None,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from torch_geometric.data import Data
 
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.loader import Graphs, packed
@@ -61,9 +60,9 @@ def check_codes(name: str, graphs: PackedGraphs, number: int, any_rows: bool) ->
         )
 
 
-def check_x(name: str, graphs: Sequence[Data], num_columns: int) -> None:
+def check_x(name: str, graphs: Graphs, num_columns: int) -> None:
     """Refuse graphs without the codes of nodes that a network has tables for: a store takes them for 0."""
-    for i in range(len(graphs)):
+    for i in range(len(graphs)):  # type: ignore[arg-type]  # data sets of PyG have a length
         if graphs[i].num_nodes:
             x = graphs[i].get("x")
             if x is None or 0 in np.shape(x):
