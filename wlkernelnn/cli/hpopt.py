@@ -8,6 +8,7 @@ scores it, once.
 
 from __future__ import annotations
 
+import logging
 import shlex
 import shutil
 from argparse import Namespace
@@ -70,14 +71,10 @@ class Training:
     folder: Path
 
     def __call__(self, trial: Trial) -> float:
-        import logging
-
         from wlkernelnn.training.hpopt import Pruning
 
-        parsed, directory = (
-            Namespace(**{**vars(self.parsed), **trial.params}),
-            self.folder / str(trial.number),
-        )
+        parsed = Namespace(**{**vars(self.parsed), **trial.params})
+        directory = self.folder / str(trial.number)
         # Networks of a joint model see no validation part, and several processes would have to end together.
         pruned = parsed.model in NETWORKS and parsed.devices * parsed.num_nodes == 1
         more: dict[str, Any] = {"callbacks": [Pruning(trial)]} if pruned else {}

@@ -117,12 +117,9 @@ def run(
         )
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(f"{error} (--resume goes on)".lstrip()) from None
-    tell(counts, "predicted" if verb == "predict" else "embedded", options.preds_path, rejects_path)
-    if counts.read and counts.rejected == counts.read:
-        logger.warning(
-            f"none of {counts.read:,} rows gives a molecule: is their SMILES in another column "
-            "(--smiles-columns)?"
-        )
+    done = "predicted" if verb == "predict" else "embedded"
+    none = "gives a molecule: is their SMILES in another column (--smiles-columns)?"
+    tell(counts, done, none, options.preds_path, rejects_path)
 
 
 def rejects_beside(preds_path: Path, rejects_path: Path | None, test_path: list[Path]) -> Path:
@@ -140,10 +137,12 @@ def rejects_beside(preds_path: Path, rejects_path: Path | None, test_path: list[
     return rejects_path
 
 
-def tell(counts: Counts, done: str, preds_path: Path, rejects_path: Path) -> None:
-    """Print what became of the rows."""
+def tell(counts: Counts, done: str, none: str, preds_path: Path, rejects_path: Path) -> None:
+    """Print what became of the rows; ``none`` is what to say where all were rejected: "none of 3 rows …"."""
     reasons = f" (reasons in {rejects_path})" if counts.rejected else ""
     print(
         f"{counts.read:,} rows in = {counts.read - counts.rejected:,} {done} + {counts.rejected:,} "
         f"rejected{reasons}; {counts.written:,} rows out: {preds_path}"
     )
+    if counts.read and counts.rejected == counts.read:
+        logger.warning(f"none of {counts.read:,} rows {none}")

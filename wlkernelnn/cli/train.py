@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from wlkernelnn.training.options import FitOptions
+from wlkernelnn.training.options import ON_MACHINES, FitOptions, ModelName
 
 from .before import check_idle, check_run_folder
 from .data import DataOptions, SplitOptions, score_text
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from wlkernelnn.datasets import PackedGraphs
-
-
-ModelName = Literal["auto", "gp", "linear", "wl", "stack", "gp+wl", "gp+stack", "linear+wl", "linear+stack"]
 
 
 @dataclass
@@ -165,17 +162,8 @@ OF_SCHEDULES = {
 _BESIDE = {"multiclass": ("accuracy",), "ordinal": ("mae", "quadratic_kappa", "accuracy")}
 # Options that may change when a run resumes: they change no network (of data, the content is compared).
 MAY_DIFFER = (
-    "output_dir",
-    "data_path",
-    "accelerator",
-    "devices",
-    "num_nodes",
-    "ensemble_size",
-    "resume",
-    "num_workers",
-    "root",
-    "cache",
-    "logger",
+    *ON_MACHINES,
+    *("output_dir", "data_path", "ensemble_size", "resume", "num_workers", "root", "cache", "logger"),
 )
 
 

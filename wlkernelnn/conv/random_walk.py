@@ -67,14 +67,14 @@ class RandomWalkKernelConv(WalkConv):
         super().__init__(
             in_channels,
             out_channels,
-            walk_length,
-            decay,
-            compose,
-            act,
-            num_edge_types,
-            edge_dim,
-            gate_scale,
-            walks_only,
+            walk_length=walk_length,
+            decay=decay,
+            compose=compose,
+            act=act,
+            num_edge_types=num_edge_types,
+            edge_dim=edge_dim,
+            gate_scale=gate_scale,
+            walks_only=walks_only,
         )
         if all_lengths and isinstance(in_channels, tuple):
             raise ValueError(

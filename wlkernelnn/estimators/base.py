@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from sklearn.utils import Tags, check_random_state
@@ -21,6 +21,7 @@ from wlkernelnn.training.molecules.columns import Model, kernel_machine, levels_
 from wlkernelnn.training.molecules.joint import save_joint
 from wlkernelnn.training.molecules.machine import JOINT, MACHINES, features_for, left_out_score, machine_named
 from wlkernelnn.training.molecules.scoring import check_target_names
+from wlkernelnn.training.options import ModelName
 from wlkernelnn.utils.checks import check_one_of
 
 from .data import molecules_of, train_and_valid
@@ -37,7 +38,6 @@ _OF_DATA = (
     "in_channels",
     "edge_values",
 )
-MODELS = (*MACHINES, *SHORT_NAMES, *JOINT)
 # Arguments that networks alone have.
 OF_NETWORKS = (
     *(
@@ -58,9 +58,7 @@ OF_NETWORKS = (
 class _Arguments:
     """The arguments of all estimators of molecules; :class:`MoleculeRegressor` says what they are."""
 
-    model: Literal[
-        "auto", "gp", "linear", "wl", "stack", "gp+wl", "gp+stack", "linear+wl", "linear+stack"
-    ] = "auto"
+    model: ModelName = "auto"
     _: KW_ONLY
     features: str | None = None
     ensemble_size: int = 1
@@ -82,6 +80,12 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
     """What regression and classification share."""
 
     _metric: str
+    _holders: ClassVar[dict[type, str]] = {
+        Ensemble: "ensemble_",
+        MoleculeMachine: "machine_",
+        LinearMachine: "machine_",
+        JointModel: "joint_",
+    }
     ensemble_: Ensemble
     machine_: MoleculeMachine | LinearMachine
     joint_: JointModel
@@ -113,21 +117,6 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
         about = self._fitted.about
         check_target_names(about["target_names"], about.get("classes", ()), levels_of(self._fitted))
         super().save(directory)
-
-    @property
-    def _fitted(self) -> Model:
-        """The networks, the machine, or both."""
-        if "joint_" in vars(self):
-            return self.joint_
-        return self.machine_ if "machine_" in vars(self) else self.ensemble_
-
-    def _take(self, fitted: Model) -> None:
-        if isinstance(fitted, Ensemble):
-            self.ensemble_ = fitted
-        elif isinstance(fitted, JointModel):
-            self.joint_ = fitted
-        else:
-            self.machine_ = fitted
 
     def _save_model(self, directory: Path) -> None:
         if isinstance(self._fitted, Ensemble):
@@ -162,7 +151,7 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
     ) -> None:
         """Train on targets ``[n, T]``, NaN where one is missing; ``classes`` are names of more than two."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        check_one_of("model", self.model, MODELS)
+        check_one_of("model", self.model, get_args(ModelName))
         if self.model in MACHINES:
             if devices != 1:
                 raise ValueError(
@@ -181,12 +170,10 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
         self._warn(OF_NETWORKS, why)
         machine, features = machine_named(self.model, seed), features_for(self.model, self.features)
         if isinstance(machine, MoleculeMachine):
-            machine.num_landmarks(
-                len(y), len(classes) or y.shape[1]
-            )  # too little memory is said before molecules are read
+            # Before molecules are read: is there memory for them?
+            machine.num_landmarks(len(y), len(classes) or y.shape[1])
         machine.fit(self._data(X, y, features, target_names=tuple(names), classes=tuple(classes)))
-        self._forget()
-        self.machine_ = machine
+        self._take(machine)
         self.validation_score_: float | None = left_out_score(machine.leave_one_out(), self._metric, y)
 
     def _fit_joint(
@@ -209,14 +196,8 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
             )
         for part in (joint.machine, joint.ensemble):
             part.about["target_names"] = [*names]
-        self._forget()
-        self.joint_ = joint
+        self._take(joint)
         self.validation_score_ = report["left_out"]
-
-    def _forget(self) -> None:
-        """The model of an earlier fit."""
-        for name in ("machine_", "ensemble_", "joint_"):
-            self.__dict__.pop(name, None)
 
     def _fit_networks(
         self, X: Any, y: np.ndarray, names: Sequence[str], options: FitOptions, classes: Sequence[str]
@@ -237,8 +218,7 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
                 progress=self.progress,
             )
         ensemble.about["target_names"] = [*names]
-        self._forget()
-        self.ensemble_ = ensemble
+        self._take(ensemble)
         self.validation_score_ = report.get("valid")
 
     def _data(self, X: Any, y: np.ndarray, features: str, **description: Any) -> PackedGraphs:

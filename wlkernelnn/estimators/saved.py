@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from sklearn.base import BaseEstimator
@@ -58,6 +58,8 @@ class SavedEstimator(BaseEstimator, ABC):
     """An estimator that is saved as its arguments, its model, and what a subclass makes of their outputs."""
 
     _task: str
+    #: The attribute that holds a model of each class.
+    _holders: ClassVar[dict[type, str]]
     validation_score_: float | None
 
     def save(self, directory: str | os.PathLike[str]) -> None:
@@ -145,13 +147,16 @@ class SavedEstimator(BaseEstimator, ABC):
         return arguments
 
     @property
-    @abstractmethod
     def _fitted(self) -> Any:
         """The model, with ``about``."""
+        (name,) = {*self._holders.values()} & {*vars(self)}
+        return vars(self)[name]
 
-    @abstractmethod
     def _take(self, fitted: Any) -> None:
-        """Keep a model."""
+        """Keep a model, and forget that of an earlier fit."""
+        for name in self._holders.values():
+            self.__dict__.pop(name, None)
+        setattr(self, self._holders[type(fitted)], fitted)
 
     @abstractmethod
     def _save_model(self, directory: Path) -> None:

@@ -61,8 +61,7 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
 
     _task = "classification"
     _of_vectors: ClassVar[bool]
-    # What holds the model.
-    _holders: ClassVar[tuple[str, ...]] = ("ensemble_",)
+    _holders: ClassVar[dict[type, str]] = {StringEnsemble: "ensemble_", TextMachine: "machine_"}
     ensemble_: StringEnsemble
     machine_: TextMachine
     classes_: np.ndarray
@@ -121,8 +120,6 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
             options = options._replace(training=replace(options.training, class_weight=weights))
         with training() as directory:
             model, score = self._train(X, number, names, weights, options, directory)
-        for name in self._holders:  # the model of an earlier fit
-            self.__dict__.pop(name, None)
         self._take(model)
         self.validation_score_ = score
         self.classes_ = classes
@@ -176,14 +173,6 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
         options = ClassifierOptions(seed=seed, devices=devices, **values, **more)
         with_seeds(options, self.ensemble_size)
         return Options(network, options)
-
-    @property
-    def _fitted(self) -> StringEnsemble | TextMachine:
-        (name,) = (name for name in self._holders if name in vars(self))
-        return vars(self)[name]
-
-    def _take(self, fitted: StringEnsemble | TextMachine) -> None:
-        setattr(self, self._holders[isinstance(fitted, TextMachine)], fitted)
 
     def _save_model(self, directory: Path) -> None:
         if isinstance(self._fitted, TextMachine):

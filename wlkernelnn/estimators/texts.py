@@ -77,7 +77,6 @@ class TextClassifier(StringEstimator):
     """
 
     _of_vectors = False
-    _holders = ("ensemble_", "machine_")
 
     model: TextModelName = "auto"
     _: KW_ONLY

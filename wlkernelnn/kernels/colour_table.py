@@ -11,6 +11,7 @@ import torch
 
 from wlkernelnn.ops.colours import wl_colours, wl_quotient
 from wlkernelnn.ops.spans import bounds_of
+from wlkernelnn.utils.files import as_tensors
 
 from .flat_graphs import FlatGraphs
 from .labels import node_labels
@@ -93,7 +94,7 @@ class ColourTable:
         named = {"codes": self.codes}
         for number, level in enumerate(self.levels, 1):
             named |= {f"{name}.{number}": values for name, values in level.items()}
-        return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in named.items()}
+        return as_tensors(named)
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, torch.Tensor], num_iterations: int) -> Self:

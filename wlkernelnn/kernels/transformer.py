@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -51,9 +50,7 @@ class GramTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if not isinstance(self.kernel, Kernel) or self.kernel.requires_vector_input:
             raise TypeError(f"kernel must be one of wlkernelnn.kernels, or made of them, got {self.kernel!r}")
         self.kernel_, X = clone(self.kernel), copied(X)
-        for part in kernel_parts(self.kernel_):
-            if hasattr(part, "fit"):
-                part.fit(X)
+        fit_kernel(self.kernel_, X)
         self.X_fit_ = X
         return self
 
@@ -80,9 +77,10 @@ class GramTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self.fit(X, y).kernel_(X)
 
 
-def kernel_parts(kernel: Kernel) -> Iterator[Kernel]:
-    """A kernel and all that it is made of."""
-    yield kernel
+def fit_kernel(kernel: Kernel, X: Any) -> None:
+    """Fit a kernel, and all that it is made of, to structures, where there is something to fit."""
+    if hasattr(kernel, "fit"):
+        kernel.fit(X)
     for value in vars(kernel).values():
         if isinstance(value, Kernel):
-            yield from kernel_parts(value)
+            fit_kernel(value, X)

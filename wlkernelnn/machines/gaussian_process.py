@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from wlkernelnn.kernels.base import copied, structures_in
-from wlkernelnn.kernels.transformer import kernel_parts
+from wlkernelnn.kernels.transformer import fit_kernel
 from wlkernelnn.utils.checks import check_count, checked_weights, weights_of
 
 from .evidence import Evidence, RegressionEvidence
@@ -152,9 +151,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 
         order = check_random_state(self.random_state).permutation(len(y))
         parts = [clone(part) for part in summands(self.kernel)]
-        for part in chain.from_iterable(map(kernel_parts, parts)):
-            if hasattr(part, "fit"):
-                part.fit(X)
+        for part in parts:
+            fit_kernel(part, X)
         self.X_train_, self.n_targets_, self.landmarks_ = X, y.shape[1], None
         self.count(X, parts)
         if self.num_landmarks is not None and self.num_landmarks < len(y):

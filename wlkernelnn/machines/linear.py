@@ -162,9 +162,8 @@ class LinearMachine(BaseEstimator):
         for t, column in enumerate(y.T):
             known = ~np.isnan(column)
             x, target, own = features[known], column[known], weight[known, t]
-            tried = np.array(PENALTIES) * float(
-                x.multiply(x).sum() / len(target)
-            )  # units of the mean of K(G, G)
+            # In units of the mean of K(G, G).
+            tried = np.array(PENALTIES) * float(x.multiply(x).sum() / len(target))
             together = None if groups is None else groups[known]
             if len(target) > _MOST[self.about["task"]]:
                 stratum = strata[known, t % strata.shape[1]] if self._classifies else None

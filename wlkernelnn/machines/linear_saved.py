@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from wlkernelnn.kernels.colour_table import ColourTable
 from wlkernelnn.utils.files import (
+    as_tensors,
     read_sealed,
     read_tensors,
     tensor_digest,
@@ -85,7 +85,4 @@ def linear_digest(machine: LinearMachine) -> str:
 
 
 def _tensors(machine: LinearMachine) -> dict[str, torch.Tensor]:
-    numbers = {name: getattr(machine, f"{name}_") for name in _NUMBERS}
-    return machine.table_.tensors() | {
-        name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in numbers.items()
-    }
+    return machine.table_.tensors() | as_tensors({name: getattr(machine, f"{name}_") for name in _NUMBERS})

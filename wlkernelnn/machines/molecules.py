@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.packed import check_packed
 from wlkernelnn.datasets.splits.identity import replicate_groups
+from wlkernelnn.kernels.transformer import fit_kernel
 from wlkernelnn.utils.checks import check_one_of
 
 from .classifier import LatentProcess, platt_scalings, probabilities
@@ -119,8 +120,7 @@ class MoleculeMachine(BaseEstimator):
         parts = kernels_of("both")
         some = train if len(rows) == len(train) else train[rows]
         for part in parts:
-            if hasattr(part, "fit"):
-                part.fit(some)
+            fit_kernel(part, some)
         flat = flat_molecules(parts, some)
         known = [Known.of(part, some, flat, self.n_jobs) for part in parts]
         grams = [KnownGram(each.gram()) for each in known]

@@ -79,7 +79,7 @@ def check_targets(data: PackedGraphs) -> None:
     """
     if data.task == "ordinal":
         raise ValueError(
-            f"target {_names(data)[0]}: has {len(data.classes)} ordered classes, and a machine does not "
+            f"target {names_of(data)[0]}: has {len(data.classes)} ordered classes, and a machine does not "
             "learn an order: take a network (model wl or stack)"
         )
     if data.censored is not None:
@@ -106,26 +106,34 @@ def about_training(data: PackedGraphs, one_class: bool = False) -> dict[str, Any
     check_packed("data", data)
     if len(data) < 2:
         raise ValueError(f"a kernel machine needs at least 2 molecules, got {len(data)} sample(s)")
-    about = data.description
-    names, task = _names(data), about.task or "regression"
+    about = about_data(data)
     check_targets(data)
     for name, value in constant_targets(data, one_class).items():
-        learned = "nothing is learned" if task == "regression" else "its frequency is predicted"
+        learned = "nothing is learned" if about["task"] == "regression" else "its frequency is predicted"
         logger.warning(f"target {name}: all training molecules have {value:g}: {learned}")
-    result = {
+    return about
+
+
+def about_data(data: PackedGraphs) -> dict[str, Any]:
+    """What a model says of its data: features, names of targets and classes, task, metric, RDKit, …"""
+    about, task = data.description, data.task or "regression"
+    result: dict[str, Any] = {
         "features": about.features,
-        "target_names": names,
+        "target_names": names_of(data),
         "task": task,
         "metric": about.metric or DEFAULT_METRIC[task],
         "unit": about.unit,
         "name": about.name,
-        "descriptors": [*get_features(about.features).descriptors] if about.features else [],
     }
     if len(data.classes) > 1:
         result["classes"] = [*data.classes]
     if about.smiles_columns:
         result["smiles_columns"] = [*about.smiles_columns]
-    return result | ({"rdkit": probed(about.features)} if about.features else {})
+    if about.features:
+        result["rdkit"] = probed(about.features)
+        if descriptors := get_features(about.features).descriptors:
+            result["descriptors"] = [*descriptors]
+    return result
 
 
 def constant_targets(data: PackedGraphs, one_class: bool = False) -> dict[str, float]:
@@ -135,7 +143,7 @@ def constant_targets(data: PackedGraphs, one_class: bool = False) -> dict[str, f
         ValueError: A target without any value or, unless ``one_class``, with one class alone.
     """
     result = {}
-    for name, column in zip(_names(data), data.measured.numpy().T, strict=True):
+    for name, column in zip(names_of(data), data.measured.numpy().T, strict=True):
         known = np.unique(column[~np.isnan(column)])
         if not len(known):
             raise ValueError(f"target {name}: no training molecule has a value of it")
@@ -147,7 +155,8 @@ def constant_targets(data: PackedGraphs, one_class: bool = False) -> dict[str, f
     return result
 
 
-def _names(data: PackedGraphs) -> list[str]:
+def names_of(data: PackedGraphs) -> list[str]:
+    """Names of the targets, by default y1, y2, …."""
     return [*data.description.target_names] or [f"y{t + 1}" for t in range(data.num_tasks)]
 
 

@@ -10,7 +10,9 @@ import numpy as np
 import torch
 
 from wlkernelnn.datasets import PackedGraphs
+from wlkernelnn.kernels.transformer import fit_kernel
 from wlkernelnn.utils.files import (
+    as_tensors,
     read_json,
     read_sealed,
     read_tensors,
@@ -89,7 +91,7 @@ def _numbers(machine: MoleculeMachine) -> dict[str, torch.Tensor]:
     for name, optional in (("landmarks", process.landmarks_), ("scaling", machine.scaling_)):
         if optional is not None:
             numbers[name] = optional
-    return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in numbers.items()}
+    return as_tensors(numbers)
 
 
 def load_machine(directory: str | os.PathLike[str]) -> MoleculeMachine | LinearMachine:
@@ -132,8 +134,7 @@ def _process(
 ) -> GaussianProcess:
     parts = kernels_of(machine.choice_)
     for part in parts:
-        if hasattr(part, "fit"):
-            part.fit(train)
+        fit_kernel(part, train)
     process = machine.kind(summed(parts), num_landmarks=num_landmarks)
     process.X_train_, process.landmarks_ = train, numbers.get("landmarks")
     process.count(train if process.landmarks_ is None else train[process.landmarks_], parts)

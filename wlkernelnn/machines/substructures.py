@@ -72,9 +72,10 @@ def substructures(
     found = kernel._occurrences(graphs, Names())
     counts, owner, column = counted(found, graphs)
     counts.sort_indices()
-    value, alike, gram = (_minmax if kernel.normalize == "minmax" else _products)(
-        counts, len(new), weight, bool(kernel.normalize)
-    )
+    if kernel.normalize == "minmax":
+        value, alike, gram = _minmax(counts, len(new), weight)
+    else:
+        value, alike, gram = _products(unit_rows(counts) if kernel.normalize else counts, len(new), weight)
     mine = np.flatnonzero(owner < len(new))
     order = mine[np.lexsort((column[mine], owner[mine]))]  # as the entries of counts are sorted
     first = counts[: len(new)]
@@ -91,17 +92,15 @@ def substructures(
 
 
 def _products(
-    counts: sparse.csr_array, number: int, weight: np.ndarray, cosine: bool
+    counts: sparse.csr_array, number: int, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    if cosine:
-        counts = unit_rows(counts)
     new, known = counts[:number], counts[number:]
     value = new.data[:, None] * (known.T @ weight)[new.indices]
     return value, np.zeros((number, weight.shape[1])), (new @ known.T).toarray()
 
 
 def _minmax(
-    counts: sparse.csr_array, number: int, weight: np.ndarray, _: bool
+    counts: sparse.csr_array, number: int, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     times = counts[:number].data.astype(np.int64)
     ones = unary(counts)

@@ -60,15 +60,13 @@ class Plot:
         if name:
             self.names.append((kind, name))
 
-    def points(self, x: ArrayLike, y: ArrayLike, kind: str = "one", name: str = "") -> None:
+    def points(self, x: ArrayLike, y: ArrayLike, kind: str = "one") -> None:
         """A dot for each pair of values ``[n]``."""
         across, down = self._places(x, y)
         dots = [f"M{a:g} {b:g}h0" for a, b in zip(across, down, strict=True) if a == a and b == b]
         for begin in range(0, len(dots), _IN_A_PATH):
             path = "".join(dots[begin : begin + _IN_A_PATH])
             self.marks.append(f'<path class="points {kind}" d="{path}"/>')
-        if name:
-            self.names.append((kind, name))
 
     def bars(self, edges: ArrayLike, heights: ArrayLike, kind: str = "one", name: str = "") -> None:
         """A bar over each span between two neighbouring ``edges`` ``[n + 1]``."""
@@ -145,5 +143,5 @@ def _wide(low: float, high: float) -> tuple[float, float]:
     return low - half, high + half
 
 
-def _short(text: str, most: int = 45) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _short(text: str) -> str:
+    return text if len(text) <= 45 else f"{text[:44]}…"

@@ -19,14 +19,14 @@ from pytorch_lightning.plugins.io import TorchCheckpointIO
 
 from wlkernelnn.utils.files import atomic_path
 
-from .options import LoopOptions
+from .options import ON_MACHINES, LoopOptions
 
 logger = logging.getLogger("wlkernelnn")
 
 # The loss is looked at every so many batches: on a GPU this waits for it.
 WATCHED_BATCHES = 50
 # Options that may change when a training resumes.
-MAY_DIFFER = ("epochs", "patience", "accelerator", "devices", "num_nodes", "cuda_graphs")
+MAY_DIFFER = (*ON_MACHINES, "epochs", "patience", "cuda_graphs")
 
 
 class DivergedError(ValueError):

@@ -30,18 +30,16 @@ from wlkernelnn.utils.files import (
 from .callbacks import DivergedError
 from .checkpoint import CONFIG, WEIGHTS, save_checkpoint
 from .loop import FitResult, check_accelerator
-from .options import LoopOptions
+from .options import ON_MACHINES, LoopOptions
 
 logger = logging.getLogger("wlkernelnn")
 
-# Options that say on which machines a run is trained; they may change when it resumes.
-ON_MACHINES = ("accelerator", "devices", "num_nodes")
 # The data, network and options that a run was begun with; input rows of each part, counted from 0; scores.
 ORIGIN, SPLITS, REPORT = "origin.json", "splits.json", "metrics.json"
 # What a machine writes, whatever it is of.
 MACHINE_FILES = (CONFIG, WEIGHTS, "README")
 # What a folder with a joint model of a machine and networks has.
-JOINT = "joint.json"
+JOINT_FILE = "joint.json"
 # What the folder of an estimator of scikit-learn has.
 ESTIMATOR = "estimator.json"
 # What folders of a cross-validation and of a search for options have.
@@ -109,7 +107,7 @@ def check_free(directory: str | os.PathLike[str], *files: str) -> None:
         raise NotADirectoryError(f"{directory} is a file, expected a folder")
     if is_machine(directory) or is_text_machine(directory):
         raise FileExistsError(f"{directory} holds a run already, of a machine: choose another folder")
-    if network_folders(Path(directory)) or (Path(directory) / JOINT).is_file():
+    if network_folders(Path(directory)) or (Path(directory) / JOINT_FILE).is_file():
         raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
     for name, what in ((FOLDS_FILE, "a cross-validation"), (STUDY, "a search for options")):
         if (Path(directory) / name).is_file():
@@ -194,8 +192,13 @@ def begin_run(
                     raise ValueError(
                         f"{path}: the run to resume has {name} {there[name]}, and this is {value}"
                     )
-    write_text(splits, json.dumps(rows) + "\n")
+    write_splits(directory, rows)
     write_text(directory / ORIGIN, json.dumps({"ensemble_size": ensemble_size, **origin}) + "\n")
+
+
+def write_splits(directory: Path, rows: Mapping[str, list[int]]) -> None:
+    """Write the input rows of each part, counted from 0."""
+    write_text(directory / SPLITS, json.dumps(rows) + "\n")
 
 
 def _given(value: Any) -> Any:

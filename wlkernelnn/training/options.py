@@ -11,6 +11,10 @@ from wlkernelnn.utils.checks import check_finite, check_one_of, plain
 
 # Graphs that are predicted at once: the needs of a batch still fit into a processor's caches, more or less.
 BATCH = 8192
+#: Models of molecules by the names that users give them.
+ModelName = Literal["auto", "gp", "linear", "wl", "stack", "gp+wl", "gp+stack", "linear+wl", "linear+stack"]
+# Options that say on which machines a run is trained; they may change when it resumes.
+ON_MACHINES = ("accelerator", "devices", "num_nodes")
 # Weights in float16 alone would lose most steps of an optimizer.
 PRECISIONS = ("64-true", "32-true", "bf16-true", "16-mixed", "bf16-mixed", "64", "32", "16", "bf16")
 

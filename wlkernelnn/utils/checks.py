@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -15,28 +15,33 @@ if TYPE_CHECKING:
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:
-    """Refuse what is no integer from ``least`` on; ``True`` is none."""
+    """Refuse a value that is not an integer of at least ``least``; ``True`` is not one."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
     return int(value)
 
 
 def check_finite(name: str, value: object) -> None:
-    """Refuse what is no number."""
+    """Refuse a value that is not a finite number."""
     if not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}")
 
 
 def check_dropout(value: object, name: str = "dropout") -> None:
-    """Refuse what is no probability of dropping a value; not all may go."""
+    """Refuse a value outside [0, 1): a layer that drops everything learns nothing."""
     if not is_fraction(value) or value == 1:
         raise ValueError(f"{name} must be in [0, 1), got {value!r}")
 
 
 def check_one_of(name: str, value: object, known: Collection[str]) -> None:
-    """Refuse what is not known."""
-    if value not in [*known]:  # of a dict, what cannot be hashed is none either
+    """Refuse a value that is not one of ``known``."""
+    if value not in [*known]:  # a list: values that cannot be hashed are compared too
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+
+
+def repeated(names: Sequence[str]) -> list[str]:
+    """The names that occur more than once, sorted."""
+    return sorted({name for name in names if names.count(name) > 1})
 
 
 def plain(value: Any) -> Any:
@@ -96,12 +101,12 @@ def check_widths(in_channels: int | tuple[int, int], out_channels: int) -> None:
 
 
 def is_fraction(value: object) -> bool:
-    """Whether this is a number from 0 to 1; ``True`` is none."""
+    """Whether a value is a number from 0 to 1; ``True`` is not one."""
     return isinstance(value, Real) and not isinstance(value, bool) and 0.0 <= float(value) <= 1.0
 
 
 def holds_integers(values: Tensor) -> bool:
-    """Whether a tensor's type is one of integers; ``bool`` is none."""
+    """Whether a tensor holds integers; ``bool`` does not count."""
     import torch  # the command line checks options without it
 
     return not (values.is_floating_point() or values.is_complex() or values.dtype == torch.bool)

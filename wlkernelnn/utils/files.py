@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -35,6 +36,7 @@ __all__ = [
     "UNFINISHED",
     "Place",
     "alone_in",
+    "as_tensors",
     "atomic_path",
     "clear_unfinished",
     "csv_text",
@@ -53,6 +55,11 @@ __all__ = [
     "write_tensors",
     "write_text",
 ]
+
+
+def as_tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    """Arrays for :func:`write_tensors`."""
+    return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in arrays.items()}
 
 
 def write_tensors(

@@ -104,5 +104,4 @@ class RRNN(TreeModel):
         return search(pool, self.scorer, self.ends[-1], choice, self.distinct, self.norm)
 
     def _extras(self) -> list[str]:
-        offsets = [] if self.tuples.bias_std is None else [f"bias_std={self.tuples.bias_std:g}"]
-        return [f"rounds={self.rounds}", *super()._extras(), *offsets]
+        return [f"rounds={self.rounds}", *super()._extras()]

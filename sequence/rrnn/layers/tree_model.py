@@ -167,6 +167,7 @@ class TreeModel(StringModel):
             f"choice={self.choice.how!r}",
             f"temperature={self.choice.temperature:g}",
             f"norm={norm!r}",
+            *([] if self.tuples.bias_std is None else [f"bias_std={self.tuples.bias_std:g}"]),
         ]
 
     def __repr__(self) -> str:

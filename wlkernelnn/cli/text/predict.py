@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,8 +9,6 @@ from typing import Literal
 from wlkernelnn.cli.data import one_column
 from wlkernelnn.cli.options import PositiveInt, VerbParser, add_options, pick
 from wlkernelnn.cli.predict import rejects_beside, tell
-
-logger = logging.getLogger("wlkernelnn")
 
 
 @dataclass
@@ -73,6 +70,5 @@ def main(argv: list[str] | None = None) -> None:
         resume=options.resume,
         progress=True,
     )
-    tell(counts, "predicted", options.preds_path, rejects_path)
-    if counts.read and counts.rejected == counts.read:
-        logger.warning(f"none of {counts.read:,} rows has a text: is it in another column (--text-columns)?")
+    none = "has a text: is it in another column (--text-columns)?"
+    tell(counts, "predicted", none, options.preds_path, rejects_path)

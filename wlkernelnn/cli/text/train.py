@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wlkernelnn.cli.before import check_idle, check_run_folder
 from wlkernelnn.cli.data import RandomSplitOptions, one_column, score_text
 from wlkernelnn.cli.options import VerbParser, add_options, command_line, config_text, how_to_go_on, pick
+from wlkernelnn.training.options import ON_MACHINES
 from wlkernelnn.training.string_options import StringNetworkOptions, text_model
 
 from .options import TextDataOptions, TextFitOptions, TextModelOptions, TextRunOptions, VectorOptions
@@ -56,8 +57,8 @@ OF_NETWORKS = dict.fromkeys(
 OF_KERNELS = {"decay": ("kernel",), "feedback": ("kernel",)}
 # Options that may change when a run resumes: they change no network (of files, the content is compared).
 MAY_DIFFER = (
-    *("output_dir", "data_path", "valid_path", "test_path", "embeddings_path"),
-    *("accelerator", "devices", "num_nodes", "ensemble_size", "resume"),
+    *ON_MACHINES,
+    *("output_dir", "data_path", "valid_path", "test_path", "embeddings_path", "ensemble_size", "resume"),
 )
 
 

@@ -6,12 +6,12 @@ import json
 import os
 from pathlib import Path
 
-import numpy as np
 import torch
 from sklearn.exceptions import NotFittedError
 
 from wlkernelnn.utils.checks import check_count
 from wlkernelnn.utils.files import (
+    as_tensors,
     file_digest,
     read_json,
     read_sealed,
@@ -117,4 +117,4 @@ def text_digest(machine: TextMachine) -> str:
 
 def _tensors(machine: TextMachine) -> dict[str, torch.Tensor]:
     numbers = {"idf": machine.spectrum_.idf_, "weights": machine.weights_, "intercept": machine.intercept_}
-    return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in numbers.items()}
+    return as_tensors(numbers)

@@ -73,7 +73,7 @@ def cross_validate(
         check_cv_folder(directory, resume)
         if path.is_file() and read_json(path) != origin:
             raise ValueError(f"{path}: the cross-validation to resume is of other data, models or folds")
-        write_text(path, json_text(origin) + "\n")
+        write_text(path, json_text(origin))
         records = []
         for repeat, fold_of in enumerate(folds):
             for fold in range(int(folds.max()) + 1):

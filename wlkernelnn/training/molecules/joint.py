@@ -17,14 +17,14 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine, save_machine
 from wlkernelnn.training.checkpoint import save_checkpoint
 from wlkernelnn.training.classes import of_all_classes
-from wlkernelnn.training.folder import JOINT, network_folders
+from wlkernelnn.training.folder import JOINT_FILE, network_folders
 from wlkernelnn.utils.files import read_sealed, understood, write_sealed
 
 from .ensemble import Ensemble, load_ensemble
 
 FORMAT = "wlkernelnn.joint/1"
-# In a run folder: the weights, and the folders of both parts.
-CONFIG, MACHINE, NETWORKS = JOINT, "machine", "networks"
+# In a run folder, beside the weights: the folders of both parts.
+MACHINE, NETWORKS = "machine", "networks"
 # Probabilities of networks are rounded to 0 and 1 where these are near.
 _LEAST = 1e-6
 
@@ -147,7 +147,7 @@ def best_share(y: np.ndarray, machine: np.ndarray, networks: np.ndarray, task: s
 
 def is_joint(directory: str | os.PathLike[str]) -> bool:
     """Whether a folder holds a joint model."""
-    return (Path(directory) / CONFIG).is_file()
+    return (Path(directory) / JOINT_FILE).is_file()
 
 
 def save_joint(directory: str | os.PathLike[str], model: JointModel) -> None:
@@ -158,7 +158,7 @@ def save_joint(directory: str | os.PathLike[str], model: JointModel) -> None:
         for i, net in enumerate(model.ensemble.networks):
             save_checkpoint(directory / NETWORKS / f"model_{i}", net, model.ensemble.about)
     config = {"format": FORMAT, "share": model.share.tolist(), "inflation": model.inflation.tolist()}
-    write_sealed(directory / CONFIG, config)  # last: a folder with a config is finished
+    write_sealed(directory / JOINT_FILE, config)  # last: a folder with a config is finished
 
 
 def load_joint(directory: str | os.PathLike[str]) -> JointModel:
@@ -170,8 +170,8 @@ def load_joint(directory: str | os.PathLike[str]) -> JointModel:
     """
     directory = Path(directory)
     machine, ensemble = load_machine(directory / MACHINE), load_ensemble(directory / NETWORKS)
-    config = read_sealed(directory / CONFIG)
-    with understood(directory / CONFIG, "a joint model is saved"):
+    config = read_sealed(directory / JOINT_FILE)
+    with understood(directory / JOINT_FILE, "a joint model is saved"):
         if config["format"] != FORMAT:
             raise ValueError(f"expected format {FORMAT}, got {config['format']!r}")
         numbers = [np.array(config[name], dtype=np.float64) for name in ("share", "inflation")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -17,10 +16,10 @@ from wlkernelnn.machines import LinearMachine, MoleculeMachine, save_machine
 from wlkernelnn.machines.molecules import MODELS
 from wlkernelnn.machines.parts import FEATURES, check_columns, check_targets, constant_targets
 from wlkernelnn.models import SHORT_NAMES
-from wlkernelnn.training.folder import MACHINE_FILES, REPORT, SPLITS, check_free
+from wlkernelnn.training.folder import MACHINE_FILES, REPORT, check_free, write_splits
 from wlkernelnn.training.options import FitOptions
 from wlkernelnn.utils.checks import check_one_of
-from wlkernelnn.utils.files import alone_in, write_text
+from wlkernelnn.utils.files import alone_in
 
 from .ensemble import Ensemble
 from .joint import MACHINE, NETWORKS, JointModel, best_share, joined, save_joint
@@ -103,7 +102,7 @@ def train_machine(
         get_metric(metric, data.task or "regression")
     with alone_in(directory):
         check_free(directory, *MACHINE_FILES, REPORT)
-        write_text(directory / SPLITS, json.dumps(rows_of(parts)) + "\n")
+        write_splits(directory, rows_of(parts))
         begin = time.perf_counter()
         machine = machine_named(model, seed).fit(parts["train"])
         seconds = time.perf_counter() - begin
@@ -215,7 +214,7 @@ def train_joint(
         result = JointModel(*fitted(np.arange(len(y)), directory / NETWORKS, logger), share, inflation)
         if options.metric is not None:
             result.about["metric"] = options.metric
-        write_text(directory / SPLITS, json.dumps(rows_of(parts)) + "\n")
+        write_splits(directory, rows_of(parts))
         save_joint(directory, result)
         metric = result.about["metric"]
         scores = {name: score(metric, y, each) for name, each in ((MACHINE, one), (NETWORKS, other))}

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from pytorch_lightning.callbacks import Callback
 
-from wlkernelnn.datasets import PackedGraphs, get_features
+from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
-from wlkernelnn.datasets.molecules.probe import probed
+from wlkernelnn.machines.parts import about_data, names_of
 from wlkernelnn.models import NETWORKS
 from wlkernelnn.models.base.outputs import outputs_of
 from wlkernelnn.training.folder import (
@@ -96,28 +96,12 @@ def train_run(
         raise ValueError(f"kind: expected {' or '.join(NETWORKS)}, got {kind!r}")
     parts = parts_of(data, split_idx)
     task = data.task or "regression"
-    names = list(data.description.target_names) or [f"y{i + 1}" for i in range(data.num_tasks)]
     check_loss(data, network.get("loss", "squared"))
     number = len(data.classes) if task in SEVERAL_CLASSES else data.num_tasks
     outputs = outputs_of(task, number, network.get("loss", "squared"), network.get("quantiles"))
-    check_target_names(names, data.classes, outputs.quantiles)
-    about: dict[str, Any] = {
-        "features": data.description.features,
-        "target_names": names,
-        "task": task,
-        "metric": check_fit(parts["train"], parts.get("valid"), task, options),
-        "unit": data.description.unit,
-        "name": data.description.name,
-    }
-    if len(data.classes) > 1:
-        about["classes"] = [*data.classes]
-    if data.description.smiles_columns:
-        about["smiles_columns"] = [*data.description.smiles_columns]
-    features = data.description.features
-    if features:
-        about["rdkit"] = probed(features)
-        if descriptors := get_features(features).descriptors:
-            about["descriptors"] = [*descriptors]
+    check_target_names(names_of(data), data.classes, outputs.quantiles)
+    metric = check_fit(parts["train"], parts.get("valid"), task, options)
+    about = about_data(data) | {"metric": metric}
     with alone_in(directory):
         begin_run(
             directory,

@@ -15,6 +15,7 @@ from wlkernelnn.datasets import PackedGraphs, molecule_ids, shared_molecules
 from wlkernelnn.datasets.splits.parts import PARTS
 from wlkernelnn.training.classes import decided, of_all_classes, probability_columns
 from wlkernelnn.training.folder import REPORT, write_report
+from wlkernelnn.utils.checks import repeated
 from wlkernelnn.utils.files import atomic_path
 
 from .columns import Forecast, Model, forecast, has_deviations, levels_of, quantile_columns
@@ -141,7 +142,7 @@ def check_target_names(
     columns = ["row", "smiles", *(f"{name}{end}" for name in names for end in ("", "_pred", "_std"))]
     for name in names:
         columns += [*probability_columns(name, classes), *quantile_columns(name, quantiles)]
-    if twice := sorted({column for column in columns if columns.count(column) > 1}):
+    if twice := repeated(columns):
         raise ValueError(
             f"targets {', '.join(names)}: files of predictions have columns row, smiles, and of every target "
             f"<target>, <target>_pred and <target>_std; {', '.join(twice)} would be there twice"

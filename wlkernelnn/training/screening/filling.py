@@ -20,6 +20,7 @@ from wlkernelnn.datasets import Reject, write_rejects
 from wlkernelnn.datasets.files.rejects import Unreadable, listed
 from wlkernelnn.datasets.files.table_chunks import check_text_column, find_tables, read_chunks, read_schema
 from wlkernelnn.training.options import BATCH
+from wlkernelnn.utils.checks import repeated
 
 from .parts import Counts, Parts, digest_and_size, write_table
 
@@ -134,7 +135,7 @@ def fill_tables(
             f"{sources[0]}: has a column {there[0]!r}, and so has the output, which is never replaced: it "
             "may be a measurement's error, or an earlier prediction; rename or drop it"
         )
-    if twice := sorted({name for name in names if names.count(name) > 1}):
+    if twice := repeated(names):
         raise ValueError(f"{sources[0]}: the output would have two columns {twice[0]!r}; rename the input's")
     rejected = partial(write_rejects, column=filling.reject_column)
 

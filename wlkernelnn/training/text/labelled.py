@@ -15,6 +15,7 @@ from wlkernelnn.datasets import Texts
 from wlkernelnn.datasets.splits.parts import PARTS
 from wlkernelnn.training.classes import class_scores, of_each_class, probability_columns
 from wlkernelnn.training.folder import REPORT, write_report
+from wlkernelnn.utils.checks import repeated
 from wlkernelnn.utils.files import atomic_path
 
 logger = logging.getLogger("wlkernelnn")
@@ -83,7 +84,7 @@ class LabelledTexts:
         """
         own = [target_name, f"{target_name}_pred", *probability_columns(target_name, self.classes)]
         columns = ["row", "text", *own]
-        if twice := sorted({column for column in columns if columns.count(column) > 1}):
+        if twice := repeated(columns):
             raise ValueError(
                 f"target {target_name!r}: files of predictions have columns row, text, <target>, "
                 f"<target>_pred and <target>_p_<class>; {', '.join(twice)} would be there twice"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -14,8 +13,8 @@ import numpy as np
 from wlkernelnn.datasets import Texts
 from wlkernelnn.machines import TextMachine
 from wlkernelnn.machines.texts import save_text_machine
-from wlkernelnn.training.folder import SPLITS, check_free
-from wlkernelnn.utils.files import alone_in, write_text
+from wlkernelnn.training.folder import check_free, write_splits
+from wlkernelnn.utils.files import alone_in
 
 from .labelled import LabelledTexts
 
@@ -57,7 +56,7 @@ def train_text_machine(
     machine = TextMachine(level, ngram, min_count)
     with alone_in(directory):
         check_free(directory)
-        write_text(directory / SPLITS, json.dumps(labelled.rows()) + "\n")
+        write_splits(directory, labelled.rows())
         begin = time.perf_counter()
         machine.fit(tokens["train"], labelled.y[labelled.index["train"]], len(labelled.classes), class_weight)
         seconds = time.perf_counter() - begin

@@ -201,4 +201,5 @@ def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="bias_std must be finite and not negative, got -1"):
         MergingRRNN(D, P, bias_std=-1.0)
     assert "copies=(4, 5, 1)" in repr(MergingRRNN(D, P))
+    assert "bias_std=0.5" in repr(MergingRRNN(D, P, bias_std=0.5))
     assert MergingRRNN(D, P).space == Space(4)
