@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from rdkit import Chem, rdBase
 
 from .table_chunks import (
@@ -51,7 +52,7 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str] | None = Non
     check_file(path)
     if path.suffix.lower() == ".parquet":
         (chunk,) = parquet_chunks(path, None, columns)
-        frame = chunk.table.to_pandas(ignore_metadata=True)
+        frame = _of_arrow(chunk.table)
     else:
         ((names, cells, lines),) = text_pieces(path, columns)
         index = pd.Index(lines, name="line", dtype=np.int64)
@@ -69,8 +70,19 @@ def frame_of(table: object) -> pd.DataFrame | None:
     if isinstance(table, pd.DataFrame):
         return table
     if hasattr(table, "__arrow_c_stream__") and (hasattr(table, "columns") or hasattr(table, "schema")):
-        return pa.table(table).to_pandas(ignore_metadata=True)
+        return _of_arrow(pa.table(table))
     return None
+
+
+def _of_arrow(table: pa.Table) -> pd.DataFrame:
+    """As pandas has it, with whole numbers beside nulls as objects where a float64 would round them."""
+    frame = table.to_pandas(ignore_metadata=True)
+    for position, column in enumerate(table.columns):
+        if pa.types.is_integer(column.type) and column.null_count:
+            ends = [end for end in pc.min_max(column).as_py().values() if end is not None]
+            if any(abs(end) > 2**53 for end in ends):
+                frame.isetitem(position, column.to_pandas(integer_object_nulls=True).to_numpy())
+    return frame
 
 
 def items_of(column: object) -> list[object]:

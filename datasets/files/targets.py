@@ -65,7 +65,7 @@ def without_bounds(frame: pd.DataFrame, columns: Sequence[str]) -> tuple[pd.Data
             found = frame[name].astype(str).str.extract(_BOUND)
             there = found[0].notna().to_numpy()
             sides[:, j] = np.where(found[0].isin(("<", "≤")), -1, 1) * there
-            frame[name] = frame[name].where(~there, found[1])
+            frame[name] = frame[name].astype(object).where(~there, found[1])
     return frame, sides
 
 

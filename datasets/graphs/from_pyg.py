@@ -23,7 +23,10 @@ logger = logging.getLogger("wlkernelnn")
 
 #: Different edges that a store can tell apart: each is a row of the tables of a layer.
 MOST_EDGE_CODES = 256
-_READ = {"x", "edge_index", "edge_type", "edge_attr", "edge_weight", "y", "smiles", "graph_x", "num_nodes"}
+_READ = {
+    *("x", "edge_index", "edge_type", "edge_attr", "edge_weight", "num_nodes"),
+    *("y", "censored", "smiles", "graph_x"),
+}
 
 
 def pyg_parts(
@@ -39,10 +42,14 @@ def pyg_parts(
     edge_type, about_edges = _edge_codes(ends, _values_of(items, edge_values))
     y, about_y = _targets(items, task)
     name = getattr(graphs, "name", "")
-    if left_out := sorted(set().union(*(graph.keys() for graph in items)) - _READ):
-        logger.warning(f"PackedGraphs.from_pyg: a store has no place for {', '.join(left_out)}: left out")
     smiles = [graph.get("smiles") for graph in items]
     written = [isinstance(text, str) for text in smiles]
+    left_out = set().union(*(graph.keys() for graph in items)) - _READ
+    if any(text is not None and not isinstance(text, str) for text in smiles):
+        left_out.add("smiles that is not a text")
+    if left_out:
+        shown = ", ".join(sorted(left_out))
+        logger.warning(f"PackedGraphs.from_pyg: a store has no place for {shown}: left out")
     if any(written) and not all(written):
         raise ValueError(f"graph {written.index(False)}: has no smiles, and graph {written.index(True)} has")
     return {
@@ -52,6 +59,7 @@ def pyg_parts(
         "edge_ptr": ends.ptr,
         "edge_type": edge_type,
         "y": y,
+        "censored": None if y is None else _bounds(items, y.shape),
         "smiles": smiles if any(written) else None,
         "graph_x": attribute_rows(items, "graph_x", np.ones(len(items), dtype=np.int64)),
         "description": Description(
@@ -236,6 +244,11 @@ def _targets(graphs: list[Data], task: str | None) -> tuple[np.ndarray | None, d
         if len(row) != width:
             raise ValueError(f"graph {i}: y has {len(row)} targets, graphs before it {width}")
         values[i] = row
+        if row.dtype.kind in "iu" and values[i].tolist() != row.tolist():  # Python compares every digit
+            raise ValueError(f"graph {i}: y is {row.tolist()}, expected numbers that a float64 holds exactly")
+    known = _known_classes(graphs, values) if task is None else None
+    if known is not None:
+        return values, known
     are_classes = all(row.dtype.kind != "f" for row in rows.values())
     are_binary = bool(((values == 0) | (values == 1) | np.isnan(values)).all())
     if task is None:
@@ -247,6 +260,35 @@ def _targets(graphs: list[Data], task: str | None) -> tuple[np.ndarray | None, d
             expected = 'one class, 0, 1, …, for each graph; task="regression" takes numbers'
             raise ValueError(f"graph {i}: y is {rows.get(i, values[i]).tolist()}, expected {expected}")
     return values, {"task": task}
+
+
+def _known_classes(graphs: list[Data], values: np.ndarray) -> dict[str, Any] | None:
+    """Task and names of classes of items of stores, if their targets still are such classes."""
+    notes = {(None, ()) if (of := item_of(graph)) is None else (of.task, of.classes) for graph in graphs}
+    task, classes = notes.pop()
+    if notes or task not in SEVERAL_CLASSES or values.shape[1] > 1:
+        return None
+    there = values[~np.isnan(values)]
+    if ((there < 0) | (there % 1 != 0) | (there >= len(classes))).any():
+        return None
+    return {"task": task, "classes": classes}
+
+
+def _bounds(graphs: Sequence[Data], shape: tuple[int, ...]) -> np.ndarray | None:
+    """Which targets of items of stores are bounds, int8 ``[G, tasks]``; ``None`` where none is.
+
+    Raises:
+        ValueError: ``censored`` has another shape than ``y``, or other values than −1, 0 and 1.
+    """
+    sides = np.zeros(shape, np.int8)
+    for i, graph in enumerate(graphs):
+        if graph.get("censored") is None:
+            continue
+        row = numpy_of(graph.censored).reshape(-1)
+        if row.shape != shape[1:] or not np.isin(row, (-1, 0, 1)).all():
+            raise ValueError(f"graph {i}: censored is {row.tolist()}, expected {shape[1]} of −1, 0 and 1")
+        sides[i] = row
+    return sides if sides.any() else None
 
 
 def _target(i: int, y: Any) -> np.ndarray:

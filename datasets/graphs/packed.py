@@ -102,7 +102,7 @@ class PackedGraphs(Packable):
             expected = "a slice, a mask or a list of graphs"
             raise IndexError(f"expected {expected}, got an index of shape {index.shape}")
         view = copy.copy(self)
-        view._indices = np.ascontiguousarray(index)  # torch knows no negative strides
+        view._indices = index.copy()  # torch knows no negative strides
         view.split_idx = None
         view.rejects, view.changes = [], []
         return view
@@ -134,6 +134,8 @@ class PackedGraphs(Packable):
             self.description.node_dims,
             self.description.num_node_values,
             self.description.num_edge_types,
+            self.description.task,
+            self.description.classes,
         )
         return note_item(data, of)
 

@@ -42,9 +42,11 @@ class Packable(Dataset):
                   (up to 256 different ones), and ``description.edge_values`` has the row of each code;
                 * ``y`` of shape ``[1]``, ``[1, T]`` or none: targets; a graph without ``y`` has missing
                   ones (NaN);
-                * ``smiles`` (strings) and ``graph_x`` (``[1, W]``).
+                * ``smiles`` (strings) and ``graph_x`` (``[1, W]``);
+                * ``censored`` (``[1, T]``): 1 where a target is a lower bound, −1 where it is an upper one.
 
-                Other attributes, such as ``pos``, are left out, with a warning.
+                Items of a store keep its codes, its classes and what its columns are called. Other
+                attributes, such as ``pos``, are left out, with a warning.
             task: ``"regression"``, ``"classification"`` (every target is 0 or 1), ``"multiclass"`` or
                 ``"ordinal"`` (classes that have an order). Default: targets that are all 0, 1 or missing are
                 a classification, other integers are classes, other floats a regression.
@@ -72,6 +74,7 @@ class Packable(Dataset):
         row: np.ndarray | None = None,
         smiles: Sequence[str] | None = None,
         graph_x: np.ndarray | None = None,
+        censored: np.ndarray | None = None,
         description: Description | None = None,
         split_idx: dict[str, np.ndarray] | None = None,
     ) -> Self:
@@ -89,6 +92,7 @@ class Packable(Dataset):
             smiles: One string per graph.
             graph_x: Features of whole graphs, counts from 0 to 255 or numbers (of a floating-point type),
                 ``[G, num_graph_values]``.
+            censored: Which targets are bounds: 1 lower, −1 upper ones, ``[G, tasks]``; default none.
             description: What the codes and targets mean.
             split_idx: Graphs of ``"train"``, ``"valid"`` and ``"test"``, if there is a split.
 
@@ -145,6 +149,11 @@ class Packable(Dataset):
             arrays = replace(arrays, smiles=text, smiles_ptr=text_ptr)
         if graph_x is not None:
             arrays = replace(arrays, graph_x=_graph_values(graph_x))
+        if censored is not None and np.any(censored):
+            if np.shape(censored) != tuple(arrays.y.shape):
+                shape = list(np.shape(censored))
+                raise ValueError(f"PackedGraphs: censored must be {list(arrays.y.shape)}, as y, got {shape}")
+            arrays = replace(arrays, censored=torch.from_numpy(np.asarray(censored, np.int8)))
         about = replace(about, is_undirected=is_undirected, num_graph_values=arrays.graph_x.size(1))
         return cls(arrays, about, split_idx)
 

@@ -67,6 +67,7 @@ class ItemOf(NamedTuple):
         node_dims: Number of values of each column of codes.
         num_node_values: Columns of ``x`` after these that are numbers.
         num_edge_types: Number of values of an edge code.
+        task, classes: Of the targets.
     """
 
     features: str
@@ -75,6 +76,8 @@ class ItemOf(NamedTuple):
     node_dims: tuple[int, ...] = ()
     num_node_values: int = 0
     num_edge_types: int = 0
+    task: str | None = None
+    classes: tuple[str, ...] = ()
 
 
 def note_item(data: Data, of: ItemOf) -> Data:

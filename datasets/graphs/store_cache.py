@@ -6,6 +6,7 @@ They hold SMILES and targets: the folder is made for its owner alone.
 from __future__ import annotations
 
 import os
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -85,6 +86,5 @@ def shrink(folder: Path, most: int, kept: Path | None = None) -> int:
 def _used_now(path: Path) -> None:
     """Note the use, which not all file systems do; the time of the content stays."""
     with suppress(OSError):  # of a folder that is only read
-        modified = path.stat().st_mtime_ns
-        path.touch()
-        os.utime(path, ns=(path.stat().st_atime_ns, modified))
+        # In one step: other processes know the file that they have opened by its time.
+        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))

@@ -16,6 +16,7 @@ from wlkernelnn.datasets.files.rejects import is_missing, listed
 from wlkernelnn.datasets.files.table import frame_of
 from wlkernelnn.datasets.molecules.from_table import target_names
 from wlkernelnn.kernels.base import is_list, structures_in
+from wlkernelnn.utils.checks import unmasked
 
 
 def molecules_of(X: Any, features: str) -> PackedGraphs:
@@ -145,7 +146,7 @@ def num_rows(X: Any) -> int | None:
 def target_frame(y: Any, X: Any) -> pd.DataFrame:
     """The targets, a column each, called as pandas calls them or y, y1, …."""
     frame = frame_of(y)
-    y = y if frame is None else frame
+    y = unmasked(y) if frame is None else frame
     # numpy would make strings of all items of a list that holds some.
     values = np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object)
     rows = num_rows(X)

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from wlkernelnn.kernels.base import structures_in
-from wlkernelnn.utils.checks import checked_weights, weights_of
+from wlkernelnn.utils.checks import checked_weights, unmasked, weights_of
 
 from .evidence import LaplaceEvidence
 from .gaussian_process import GaussianProcess, Target
@@ -220,6 +220,7 @@ class GaussianProcessClassifier(ClassifierMixin, BaseEstimator):
 
 def _labels(y: ArrayLike) -> np.ndarray:
     """Classes of any kind as an array: a list may hold several kinds, and ``None``."""
+    y = unmasked(y)
     return np.asarray(y) if hasattr(y, "__array__") else np.asarray(y, dtype=object)
 
 

@@ -11,20 +11,24 @@ from scipy.linalg import cho_solve, cholesky, lapack
 from scipy.optimize import minimize
 from sklearn.gaussian_process.kernels import Kernel
 
+from .known import diagonal
 from .laplace import Labels, laplace
 from .posterior import ExactPosterior
 
 # The standard deviation of the logarithms in the log-normal priors.
 _WIDTH = 2.0
-# Amplitudes lie within a factor of e^12 of their median; the least noise keeps the factor well-conditioned.
+# Amplitudes lie within a factor of e^12 of their medians; the least noise keeps the factor well-conditioned.
 _RANGE, _NOISE_BOUNDS = 12.0, (1e-4, 10.0)
+# Beyond this ratio a float64 of the largest value has lost the least one.
+_MOST = 1e15
 
 
 class Evidence(ABC):
     """log p(y) of one target, as a function of the logarithms of the hyper-parameters.
 
     Amplitudes, their noise and the hyper-parameters of the parts' own, in this order. Medians of the priors:
-    ``amplitude`` of the sum of amplitudes, and of the noise's variance, if there is noise, ``noise``.
+    ``amplitude`` of the mean variance of f before data, in equal shares of the parts, and of the noise's
+    variance, if there is noise, ``noise``.
 
     Args:
         kernels: The parts of the kernel; their free hyper-parameters are set on the way.
@@ -37,7 +41,12 @@ class Evidence(ABC):
 
     def __init__(self, kernels: Sequence[Kernel], grams: Sequence[np.ndarray | None], X: Any) -> None:
         self.kernels, self.grams, self.X = kernels, grams, X
-        self.centre = np.log([self.amplitude / len(kernels)] * len(kernels) + [*self.noise])
+        both = zip(kernels, grams, strict=True)
+        diagonals = [diagonal(kernel, X) if gram is None else np.diagonal(gram) for kernel, gram in both]
+        for values in diagonals:
+            _check_range(values[values > 0])
+        sizes = [values.mean() or 1.0 for values in diagonals]
+        self.centre = np.log([*(self.amplitude / len(kernels) / np.array(sizes)), *self.noise])
 
     @abstractmethod
     def log_p(self, gram: np.ndarray, noise: np.ndarray) -> tuple[float, np.ndarray, list[float]]:
@@ -60,7 +69,7 @@ class Evidence(ABC):
             best = minimize(self.loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
         except np.linalg.LinAlgError as error:
             both = zip(self.kernels, self.grams, strict=True)
-            largest = max(np.max(kernel.diag(self.X) if gram is None else gram) for kernel, gram in both)
+            largest = max(np.max(diagonal(kernel, self.X) if gram is None else gram) for kernel, gram in both)
             raise ValueError(
                 f"the kernel's matrix, with values up to {largest:.2g}, is not positive definite as floats "
                 "hold it: give the kernel normalize=True, or a smaller decay"
@@ -171,6 +180,16 @@ class LaplaceEvidence(Evidence):
         by_mode = -0.5 * covariance * self.labels.third(f)
         moved = by_mode - inverse @ (gram @ by_mode)
         return log_p, np.outer(alpha + 2 * moved, alpha) - inverse, []
+
+
+def _check_range(diagonal: np.ndarray) -> None:
+    """Refuse values of structures with themselves that floats cannot add up."""
+    if diagonal.max(initial=0.0) > _MOST * diagonal.min(initial=np.inf):
+        raise ValueError(
+            f"the kernel's values of structures with themselves go from {diagonal.min():.2g} to "
+            f"{diagonal.max():.2g}, more than floats can add up: give the kernel normalize=True, or a "
+            "smaller decay"
+        )
 
 
 def _inverse(lower: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from wlkernelnn.kernels.base import copied, structures_in
 from wlkernelnn.kernels.transformer import fit_kernel
-from wlkernelnn.utils.checks import check_count, checked_weights, weights_of
+from wlkernelnn.utils.checks import check_count, checked_weights, unmasked, weights_of
 
 from .evidence import Evidence, RegressionEvidence
 from .known import Block, Known, add_block, flat_molecules, take
@@ -69,7 +69,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
     with mean μ and standard deviation s of the training targets and sample weights w. The amplitudes
     :math:`a_p`, the noise :math:`\sigma^2` and the free hyper-parameters of the parts maximise the marginal
     likelihood (Rasmussen and Williams 2006, section 5.4) with weak log-normal priors, by L-BFGS with analytic
-    gradients on at most ``max_fit_rows`` rows; then all rows give the posterior.
+    gradients on at most ``max_fit_rows`` rows; then all rows give the posterior. The prior's medians divide
+    each :math:`K_p` by its mean diagonal: in which unit a kernel is does not matter.
 
     >>> from wlkernelnn.kernels import MoleculeKernel
     >>> from wlkernelnn.machines import GaussianProcess
@@ -186,6 +187,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
                 f"y: the squares of values from {y.min():.3g} to {y.max():.3g} are beyond float64: scale them"
             )
         target.scale = math.sqrt(square)
+        if y.min() == y.max():  # whose average is rounded
+            target.mean, target.scale = float(y[0]), 0.0
         target.y = (y - target.mean) / (target.scale or 1.0)
 
     def _evidence(
@@ -349,9 +352,10 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
 
 
 def _numbers(y: ArrayLike) -> np.ndarray:
-    """Targets as floats, NaN where a table has its own sign of a missing value."""
-    if np.iscomplexobj(y):
-        raise TypeError("y must hold real numbers, got complex ones")
+    """Targets as floats, NaN where a table or masked array has its own sign of a missing value."""
+    y = unmasked(y)
+    if np.iscomplexobj(y) or np.asarray(y).dtype.kind in "mM":
+        raise TypeError(f"y must hold real numbers, got {np.asarray(y).dtype}")
     if isinstance(y, pd.DataFrame | pd.Series):
         return np.asarray(y.to_numpy(dtype=np.float64, na_value=np.nan))
     try:
@@ -363,7 +367,9 @@ def _numbers(y: ArrayLike) -> np.ndarray:
 
 def _group_numbers(groups: ArrayLike, length: int) -> np.ndarray:
     """The number of each row's group."""
-    names = np.asarray(groups)
+    groups = unmasked(groups)
+    # numpy would make strings of all items of a list that holds some.
+    names = np.asarray(groups) if hasattr(groups, "__array__") else np.asarray(groups, dtype=object)
     if names.shape != (length,):
         raise ValueError(f"groups must be [{length}], one per row, got {[*names.shape]}")
     number = pd.factorize(names)[0]

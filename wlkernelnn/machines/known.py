@@ -80,7 +80,9 @@ class Known:
 
     def diag(self, X: Any) -> np.ndarray:
         """The kernel of each of other structures with itself."""
-        return np.ones(len(X)) if self.kept is not None else np.asarray(self.kernel.diag(X))
+        if self.kept is not None:
+            return np.ones(len(X))
+        return diagonal(self.kernel, X)
 
     def _whole(self, X: Any, Y: Any) -> Iterator[Block]:
         kernel = self.kernel
@@ -171,3 +173,8 @@ class KnownMean:
     def mean(self, cross: np.ndarray) -> np.ndarray:
         """As of :class:`ExactPosterior`."""
         return np.asarray(cross @ self.alpha)
+
+
+def diagonal(kernel: Kernel, X: Any) -> np.ndarray:
+    """The kernel of each structure with itself; one of scikit-learn takes no lists here."""
+    return np.asarray(kernel.diag(np.asarray(X) if kernel.requires_vector_input else X))

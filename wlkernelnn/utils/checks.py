@@ -112,6 +112,15 @@ def holds_integers(values: Tensor) -> bool:
     return not (values.is_floating_point() or values.is_complex() or values.dtype == torch.bool)
 
 
+def unmasked(values: Any) -> Any:
+    """A masked array of numpy with ``None`` where it hides a value; other values as they are."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    shown = values.data.astype(object)
+    shown[np.ma.getmaskarray(values)] = None
+    return shown
+
+
 def checked_weights(sample_weight: ArrayLike | None, length: int) -> np.ndarray:
     """Sample weights as float64 ``[length]``; ``None``: all rows count alike.
 
@@ -120,7 +129,7 @@ def checked_weights(sample_weight: ArrayLike | None, length: int) -> np.ndarray:
     """
     if sample_weight is None:
         return np.ones(length)
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = np.asarray(unmasked(sample_weight), dtype=np.float64)
     if weight.shape != (length,):
         raise ValueError(f"sample_weight must be [{length}], as long as X, got {[*weight.shape]}")
     if len(wrong := np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))):

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from wlkernelnn.datasets import load_molecules, molecules_from
 from wlkernelnn.datasets.files.table import (
+    frame_of,
     read_table,
 )
 from wlkernelnn.datasets.files.targets import (
@@ -67,6 +70,18 @@ def test_parquet_keeps_its_types(tmp_path: Path) -> None:
     assert read["smiles"].iloc[0] == "CCO"
     assert read["smiles"].isna().tolist() == [False, True]
     assert read.index.tolist() == [0, 1]
+
+
+def test_whole_numbers_beside_nulls_keep_their_digits(tmp_path: Path) -> None:
+    table = pa.table({"id": pa.array([2**53 + 1, None, 2**53]), "few": pa.array([1, None, 2])})
+    pq.write_table(table, tmp_path / "t.parquet")
+    for read in (read_table(tmp_path / "t.parquet"), frame_of(table)):
+        assert read is not None
+        assert read["id"].tolist() == [2**53 + 1, None, 2**53]
+        assert read["few"].dtype == np.float64
+    pq.write_table(pa.table({"c": pa.array([2**53 + 1, 2**53, None] * 3)}), tmp_path / "t.parquet")
+    classes = class_targets(read_table(tmp_path / "t.parquet"), "c", "t.parquet")[1]
+    assert classes == (f"{2**53}", f"{2**53 + 1}")
 
 
 def test_only_the_columns_asked_for_and_in_that_order(tmp_path: Path) -> None:
@@ -349,6 +364,8 @@ def test_bounds() -> None:
     assert sides.tolist() == [[side, 0] for side in (1, -1, 0, 0, 1, -1, 0, 0, -1)]
     assert numbers["y"].tolist() == ["10", "0.1", "3", "", "2e3", "-1", "~5", "> nothing", ".5"]
     assert frame["y"].tolist() == cells
+    of_kinds, again = without_bounds(frame.astype({"y": "category"}), ["y", "z"])
+    assert (of_kinds["y"].tolist(), again.tolist()) == (numbers["y"].tolist(), sides.tolist())
 
 
 def test_classes_called_as_missing_values_are(caplog: pytest.LogCaptureFixture) -> None:

@@ -283,3 +283,33 @@ def test_floats_of_python_are_rounded_as_torch_rounds_them() -> None:
         ValueError, match=r"graph 0: x\[1\] is \[1e\+39\], expected numbers that a float32 holds"
     ):
         PackedGraphs.from_pyg([path(x=[[0.1], [1e39], [0.3]], num_nodes=3)])
+
+
+def test_items_keep_bounds_and_classes(caplog: pytest.LogCaptureFixture) -> None:
+    store = random_packed(4)
+    y, sides = np.array([[0.0], [2.0], [1.0], [2.0]]), np.array([[1], [0], [-1], [0]])
+    bounded = store.with_targets(y, sides, task="regression")
+    for data in (PackedGraphs.from_pyg([*bounded]), PackedGraphs.from_pyg(bounded + bounded)[:4]):
+        np.testing.assert_array_equal(data.measured, bounded.measured)
+        assert data.censored is not None
+        np.testing.assert_array_equal(data.censored, sides)
+    (batch,) = PackedLoader([*bounded], 4)
+    assert batch.censored.tolist() == sides.tolist()
+    classes = store.with_targets(y, task="multiclass", classes=("low", "mid", "high"))
+    again = PackedGraphs.from_pyg(classes[:2] + classes[2:])
+    assert (again.task, again.classes) == ("multiclass", ("low", "mid", "high"))
+    assert not caplog.messages
+    items = [*classes]
+    items[0].y = torch.tensor([[0.5]])  # no class
+    assert PackedGraphs.from_pyg(items).task == "regression"
+    item = bounded[0]
+    item.censored = torch.tensor([[2]])
+    with pytest.raises(ValueError, match=r"graph 1: censored is \[2\], expected 1 of −1, 0 and 1"):
+        PackedGraphs.from_pyg([bounded[1], item])
+
+
+def test_what_a_float64_cannot_hold(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ValueError, match=r"graph 1: y is \[9007199254740993\], expected numbers that a"):
+        PackedGraphs.from_pyg([path(y=torch.tensor([2**53])), path(y=torch.tensor([2**53 + 1]))])
+    assert PackedGraphs.from_pyg([path(smiles=["C"])]).smiles == []
+    assert "no place for smiles that is not a text: left out" in caplog.text

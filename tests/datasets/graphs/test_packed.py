@@ -167,6 +167,9 @@ def test_views_of_views(any_data: PackedGraphs) -> None:
     view = any_data[2:8][[True, False, True, False, False, True]][::-1]
     assert view.smiles == ["graph № 7", "graph № 4", "graph № 2"]
     assert_equal_data(view[0], any_data[7])
+    one = any_data[:1][::-1]
+    assert_equal_data(one[0], any_data[0])
+    torch.testing.assert_close(one.y, any_data[:1].y, equal_nan=True)
 
 
 @pytest.mark.parametrize("selection", [-7, torch.tensor(3)], ids=repr)

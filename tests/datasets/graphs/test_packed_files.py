@@ -35,7 +35,7 @@ def test_saved_store_comes_back(data: PackedGraphs, tmp_path: Path) -> None:
     }
     assert_same_arrays(loaded, data)
     for came, expected in zip(loaded, stored, strict=True):
-        assert item_of(came) == ItemOf("ogb", 3, (), (7, 7, 7), 0, 5)
+        assert item_of(came) == ItemOf("ogb", 3, (), (7, 7, 7), 0, 5, "regression")
         assert_equal_data(came, expected)
 
 

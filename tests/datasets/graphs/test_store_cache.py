@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,3 +27,21 @@ def test_two_processes_build_the_same_store_at_once() -> None:
         again = pickle.loads(pickle.dumps(store))  # travels as the path of its file
         assert again.digest() == store.digest()
         assert again._path == second._path
+
+
+def test_a_hit_never_changes_the_time_that_others_know_a_file_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = cached_store("used", lambda: random_packed(5))
+    assert store._path is not None
+    path, times, utime = Path(store._path), [], os.utime
+
+    def noted(*args: Any, **options: Any) -> None:
+        utime(*args, **options)
+        times.append(path.stat().st_mtime_ns)
+
+    modified = path.stat().st_mtime_ns
+    utime(path, ns=(0, modified))
+    monkeypatch.setattr(os, "utime", noted)
+    cached_store("used", lambda: random_packed(5))
+    assert times
+    assert {*times} == {modified}
+    assert path.stat().st_atime_ns > 0

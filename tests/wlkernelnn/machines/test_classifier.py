@@ -178,6 +178,7 @@ def test_the_unit_of_weights_does_not_count(unit: float) -> None:
         (pd.Series([name == "amine" for name in NAMES]), [False, True]),
         ([-1 if name == "alcohol" else 1 for name in NAMES], [-1, 1]),
         ([*NAMES[:-1], None], ["alcohol", "amine"]),
+        (np.ma.masked_array(["hidden", *NAMES[1:]], np.arange(len(NAMES)) == 0), ["alcohol", "amine"]),
         ([*(float(name == "amine") for name in NAMES[:-1]), np.nan], [0, 1]),
     ],
 )

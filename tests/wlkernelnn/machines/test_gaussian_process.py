@@ -22,6 +22,7 @@ from wlkernelnn.kernels import (
 )
 from wlkernelnn.machines import GaussianProcess
 from wlkernelnn.machines.evidence import RegressionEvidence
+from wlkernelnn.machines.known import KnownGram
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 2))
@@ -201,6 +202,8 @@ def test_constant_targets_and_one_row_are_their_mean() -> None:
         mean, std = GaussianProcess(MoleculeKernel()).fit(smiles, [4.0] * len(smiles)).predict(["CCO"], True)
         np.testing.assert_allclose(mean, 4)
         np.testing.assert_array_equal(std, 0)
+    rounded = GaussianProcess(RBF()).fit(X, np.full(60, 0.1))  # their average is not 0.1
+    assert (rounded.targets_[0].mean, rounded.targets_[0].scale) == (0.1, 0)
 
 
 def test_repeated_molecules_with_different_targets_are_noise() -> None:
@@ -288,8 +291,11 @@ def test_score_takes_missing_targets() -> None:
 
 
 def test_values_too_large_for_floats_are_explained() -> None:
-    with pytest.raises(ValueError, match=r"with values up to .*e.*normalize=True"):
-        GaussianProcess(DeepGraphKernel(2, 2, 1.0)).fit(SMILES, VALUES)
+    with pytest.raises(ValueError, match=r"go from 1\.1e\+51 to 3\.7e\+98, more than .*normalize=True"):
+        GaussianProcess(DeepGraphKernel(3, 2, 1.0)).fit(SMILES, VALUES)
+    indefinite = KnownGram(np.array([[1.0, 3.0], [3.0, 1.0]]))
+    with pytest.raises(ValueError, match=r"with values up to 3, is not positive definite"):
+        GaussianProcess(indefinite).fit(np.arange(2), [0.0, 1.0])
 
 
 @pytest.mark.parametrize("kernel", ["rbf", MoleculeKernel])
@@ -369,7 +375,42 @@ def test_groups_have_numbers_or_names() -> None:
     machine = GaussianProcess(RBF()).fit(X, Y)
     number = np.arange(60) // 2
     expected = machine.leave_one_out(number)
-    for names in ([f"group {i}" for i in number], pd.Categorical(number), number.astype(float)):
+    mixed = [str(i) if i % 2 else i - 1 for i in number.tolist()]  # 1 and "1" are two names
+    for names in ([f"group {i}" for i in number], pd.Categorical(number), number.astype(float), mixed):
         np.testing.assert_array_equal(machine.leave_one_out(names), expected)
     with pytest.raises(ValueError, match="groups: row 3 has none"):
         machine.leave_one_out(np.where(np.arange(60) == 3, np.nan, number))
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1e8])
+def test_the_unit_of_a_kernel_does_not_matter(unit: float) -> None:
+    one = GaussianProcess(RBF(1.0, "fixed") + RBF(2.0, "fixed")).fit(X, Y)
+    scaled = [ConstantKernel(unit, "fixed") * RBF(length, "fixed") for length in (1.0, 2.0)]
+    other = GaussianProcess(scaled[0] + scaled[1]).fit(X, Y)
+    np.testing.assert_allclose(other.targets_[0].amplitudes * unit, one.targets_[0].amplitudes, rtol=1e-6)
+    for theirs, ours in zip(other.predict(NEW, True), one.predict(NEW, True), strict=True):
+        np.testing.assert_allclose(theirs, ours, rtol=1e-6)
+
+
+def test_hidden_values_of_masked_arrays_are_missing() -> None:
+    hidden = np.arange(60) % 7 == 0
+    masked = np.ma.masked_array(np.where(hidden, -9999.0, Y), hidden)
+    one, other = (GaussianProcess(RBF()).fit(X, y) for y in (np.where(hidden, np.nan, Y), masked))
+    np.testing.assert_array_equal(other.predict(NEW), one.predict(NEW))
+    with pytest.raises(ValueError, match="sample_weight: row 0 has nan"):
+        GaussianProcess(RBF()).fit(X, Y, np.ma.masked_array(np.ones(60), hidden))
+    with pytest.raises(ValueError, match="groups: row 0 has none"):
+        one.leave_one_out(np.ma.masked_array(np.arange(60), hidden))
+
+
+def test_times_are_no_numbers() -> None:
+    with pytest.raises(TypeError, match="y must hold real numbers, got timedelta64"):
+        GaussianProcess(RBF()).fit(X, np.full(60, np.timedelta64("NaT", "s")))
+
+
+def test_rows_may_be_lists() -> None:
+    machine = GaussianProcess(RBF()).fit(X.tolist(), Y)
+    for theirs, ours in zip(
+        machine.predict(NEW.tolist(), True), GaussianProcess(RBF()).fit(X, Y).predict(NEW, True), strict=True
+    ):
+        np.testing.assert_array_equal(theirs, ours)
