@@ -30,8 +30,7 @@ def from_networkx(
     Args:
         graphs: The graphs. Edges of undirected ones go both ways.
         node_label: Attribute of nodes that holds their labels, default ``"label"``: any hashable values, such
-            as strings or tuples, of which equal ones are alike; or vectors of floats, compared by inner
-            products.
+            as strings or tuples (equal labels are alike), or vectors of floats (compared by inner products).
             ``None``: all nodes are alike.
         edge_label: Such an attribute of edges; default none.
         edge_weight: Attribute of edges that holds their weights; default none: all weigh 1.
