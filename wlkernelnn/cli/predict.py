@@ -99,24 +99,21 @@ def run(
     if isinstance(options, PredictOptions):
         columns = Columns("prediction", options.std, options.interval, options.nearest)
 
-    try:
-        counts = predict_tables(
-            options.test_path,
-            options.model_path,
-            options.preds_path,
-            rejects_path,
-            smiles_column=options.smiles_columns,
-            on_invalid=options.on_invalid,
-            max_length=options.max_length,
-            batch_size=options.batch_size,
-            num_workers=options.num_workers,
-            scheduler=options.scheduler,
-            resume=options.resume,
-            progress=True,
-            columns=columns,
-        )
-    except KeyboardInterrupt as error:
-        raise KeyboardInterrupt(f"{error} (--resume goes on)".lstrip()) from None
+    counts = predict_tables(
+        options.test_path,
+        options.model_path,
+        options.preds_path,
+        rejects_path,
+        smiles_column=options.smiles_columns,
+        on_invalid=options.on_invalid,
+        max_length=options.max_length,
+        batch_size=options.batch_size,
+        num_workers=options.num_workers,
+        scheduler=options.scheduler,
+        resume=options.resume,
+        progress=True,
+        columns=columns,
+    )
     done = "predicted" if verb == "predict" else "embedded"
     none = "gives a molecule: is their SMILES in another column (--smiles-columns)?"
     tell(counts, done, none, options.preds_path, rejects_path)

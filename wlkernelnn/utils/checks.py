@@ -39,6 +39,12 @@ def check_one_of(name: str, value: object, known: Collection[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
 
 
+def check_switch(name: str, value: object) -> None:
+    """Refuse what is no boolean, such as the word "False", which Python takes for true."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
 def repeated(names: Sequence[str]) -> list[str]:
     """The names that occur more than once, sorted."""
     return sorted({name for name in names if names.count(name) > 1})

@@ -20,6 +20,7 @@ from torch_geometric.data import Data
 from wlkernelnn.kernels import (
     DeepGraphKernel,
     DeepStringKernel,
+    PathKernel,
     RandomWalkKernel,
     StringKernel,
     StructureKernel,
@@ -259,4 +260,23 @@ def test_objects_of_what_is_no_list(items: Any) -> None:
 def test_an_unknown_normalize_is_refused(kernel: StructureKernel, message: str) -> None:
     for call in (kernel, kernel.diag):
         with pytest.raises(ValueError, match=message):
+            call(GRAPHS)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "switch"),
+    [
+        (RandomWalkKernel(2), "all_lengths"),
+        (DeepGraphKernel(), "walks_only"),
+        (DeepStringKernel(), "averaged"),
+        (PathKernel(), "edge_labels"),
+        (WLSubtreeKernel(), "edge_labels"),
+        (WLKernel(RandomWalkKernel(2)), "edge_labels"),
+    ],
+)
+def test_switches_take_no_words(kernel: StructureKernel, switch: str) -> None:
+    """As of a file of options: Python takes "False" for true."""
+    kernel.set_params(**{switch: "False"})
+    for call in (kernel, kernel.diag):
+        with pytest.raises(ValueError, match=f"^{switch} must be True or False, got 'False'$"):
             call(GRAPHS)

@@ -12,7 +12,7 @@ from wlkernelnn.blocks.compose import COMPOSE
 from wlkernelnn.kernels.base import DecayMixin, StructureKernel, Values, cut, no_warning
 from wlkernelnn.kernels.composition import Composition, get_composition
 from wlkernelnn.kernels.flat_graphs import FlatGraphs, paired
-from wlkernelnn.utils.checks import check_one_of
+from wlkernelnn.utils.checks import check_one_of, check_switch
 
 from .pairs import PairSide, pair_sides
 
@@ -101,6 +101,7 @@ class DeepGraphKernel(DecayMixin, StructureKernel):
         self._check_decay()
         self._check_counts("num_layers", "walk_length")
         check_one_of("compose", self.compose, COMPOSE)
+        check_switch("walks_only", self.walks_only)
         first, second = paired(X, Y)
         a, b = pair_sides(first, second)
         if b is None or second is None:

@@ -11,7 +11,7 @@ from wlkernelnn.kernels.labels import label_columns
 from wlkernelnn.kernels.names import Names
 from wlkernelnn.kernels.ring_nodes import atoms_alone
 from wlkernelnn.ops.spans import bounds_of, places_of
-from wlkernelnn.utils.checks import check_count
+from wlkernelnn.utils.checks import check_count, check_switch
 
 from .count_kernel import CountKernel, Normalization, Occurrences
 
@@ -53,6 +53,7 @@ class PathKernel(CountKernel):
 
     def _occurrences(self, graphs: FlatGraphs, names: Names) -> Occurrences:
         check_count("length", self.length)
+        check_switch("edge_labels", self.edge_labels)
         graphs, atom = atoms_alone(graphs)
         label = names.rows("nodes", label_columns(graphs.x), int(graphs.node_ptr[-1]))
         source, target, types = both_ways(graphs, edge_names(graphs, names, self.edge_labels))

@@ -8,6 +8,7 @@ import numpy as np
 
 from wlkernelnn.kernels.base import DecayMixin, Side, StructureKernel, Values, no_warning
 from wlkernelnn.kernels.flat_graphs import paired
+from wlkernelnn.utils.checks import check_switch
 
 from .geometric import SpectralSide, check_spectral, is_plain, product_sums, spectral, spectral_sums
 from .pairs import PairSide, pair_sides
@@ -69,6 +70,7 @@ class RandomWalkKernel(DecayMixin, StructureKernel):
 
     def _check(self) -> None:
         self._check_decay()
+        check_switch("all_lengths", self.all_lengths)
         if self.walk_length is not None:
             self._check_counts("walk_length")
         elif self.all_lengths:

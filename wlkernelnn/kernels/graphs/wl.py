@@ -12,6 +12,7 @@ from wlkernelnn.kernels.base import Side, StructureKernel, Values, at, normalize
 from wlkernelnn.kernels.flat_graphs import end_to_end, paired
 from wlkernelnn.kernels.strings.deep_string import DeepStringKernel
 from wlkernelnn.kernels.strings.string import StringKernel
+from wlkernelnn.utils.checks import check_switch
 
 from .molecules import MoleculeKernel
 from .wl_subtree import graph_colours
@@ -124,6 +125,7 @@ class WLKernel(StructureKernel):
             raise TypeError(f"base must be a graph kernel of this package, got {self.base!r}")
         if isinstance(self.base, MoleculeKernel) or getattr(self.base, "coding", None) is not None:
             raise TypeError(f"base must take any colours of nodes, got {self.base!r}, which codes atoms")
+        check_switch("edge_labels", self.edge_labels)
         a, b = paired(X, Y)
         both = a if b is None else end_to_end(a, b)
         sides = [self.base._encode(a, b)]

@@ -13,7 +13,7 @@ from wlkernelnn.kernels.flat_graphs import FlatGraphs, end_to_end, flat_graphs, 
 from wlkernelnn.kernels.labels import edge_labels, label_columns, node_labels
 from wlkernelnn.kernels.names import Names
 from wlkernelnn.ops.colours import wl_colours
-from wlkernelnn.utils.checks import check_count
+from wlkernelnn.utils.checks import check_count, check_switch
 
 from .count_kernel import CountKernel, Normalization, Occurrences
 from .counts import count_matrix
@@ -81,6 +81,7 @@ class WLSubtreeKernel(CountKernel):
 
     def _occurrences(self, graphs: FlatGraphs, names: Names) -> Occurrences:
         check_count("num_iterations", self.num_iterations, least=0)
+        check_switch("edge_labels", self.edge_labels)
         if self.coding:
             columns = _named_colours(graphs, self.num_iterations, self.edge_labels, names)
         else:  # graphs of any degree, whose counts are not kept
@@ -158,6 +159,8 @@ class WLVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             TypeError, ValueError: Graphs that do not go together, or ``num_iterations < 0``.
         """
         check_count("num_iterations", self.num_iterations, least=0)
+        check_switch("edge_labels", self.edge_labels)
+        check_switch("log", self.log)
         self.graphs_ = flat_graphs(X)
         colours = graph_colours(self.graphs_, self.num_iterations, self.edge_labels)
         self.colours_, self.num_columns_ = count_columns(colours)

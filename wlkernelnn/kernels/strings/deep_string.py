@@ -11,7 +11,7 @@ import numpy as np
 
 from wlkernelnn.kernels.base import DecayMixin, StructureKernel, Values, cut, no_warning
 from wlkernelnn.kernels.composition import Composition, get_composition
-from wlkernelnn.utils.checks import check_one_of
+from wlkernelnn.utils.checks import check_one_of, check_switch
 
 from .sides import StringPart, StringSide, string_sides
 from .subsequences import Paired, Pairs, PrefixSums, Subsequences, scaled
@@ -135,6 +135,7 @@ class DeepStringKernel(DecayMixin, StructureKernel):
         self._check_counts("num_layers", "ngram")
         check_one_of("compose", self.compose, ("mul", "add"))
         check_one_of("readout", self.readout, ("last", "sum"))
+        check_switch("averaged", self.averaged)
         if self.averaged and self.decay > 1:
             raise ValueError(f"averaged=True needs decay ≤ 1, got {self.decay}")
         a, b = string_sides(X, Y)

@@ -185,14 +185,18 @@ def fill_tables(
         try:
             for part in results(pieces, parts.counts.read):
                 parts.add(*part)
+            parts.check()
+            parts.join_rejects(rejects_path)
+            if output.suffix:
+                parts.join(output)
+                parts.clear()
         except _RowsRefused:
             parts.clear()  # of an input that is to be mended, so of no use
             raise
-        parts.check()
-        parts.join_rejects(rejects_path)
-        if output.suffix:
-            parts.join(output)
-            parts.clear()
+        except KeyboardInterrupt as error:
+            raise KeyboardInterrupt(
+                f"{error} (parts are kept in {folder}: resume goes on)".lstrip()
+            ) from None
     return parts.counts
 
 

@@ -62,7 +62,13 @@ def test_texts_of_another_language(run: Path, tmp_path: Path, capsys: pytest.Cap
     assert "83% of the tokens are unknown to the model" in capsys.readouterr().err
 
 
-def test_parts_are_resumed(run: Path, given: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_are_resumed(
+    run: Path,
+    given: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     predict(run, given, tmp_path / "whole.csv")
     monkeypatch.setattr(filling, "ROWS", 2)
     joined = filling.Parts.join
@@ -73,6 +79,7 @@ def test_parts_are_resumed(run: Path, given: Path, tmp_path: Path, monkeypatch: 
     with monkeypatch.context() as patch:
         patch.setattr(filling.Parts, "join", stop)
         assert predict(run, given, tmp_path / "parts.csv") == 130
+    assert f"(parts are kept in {tmp_path / 'parts.csv.parts'}: resume goes on)" in capsys.readouterr().err
     assert predict(run, given, tmp_path / "parts.csv") == 1
     assert filling.Parts.join is joined
     assert predict(run, given, tmp_path / "parts.csv", "--resume") == 0

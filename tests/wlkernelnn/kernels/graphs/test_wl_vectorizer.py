@@ -79,3 +79,6 @@ def test_protocol() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="num_iterations must be an integer of at least 0, got -1"):
         WLVectorizer(-1).fit(["C"])
+    for switch in ("edge_labels", "log"):
+        with pytest.raises(ValueError, match=f"{switch} must be True or False, got 'no'"):
+            WLVectorizer().set_params(**{switch: "no"}).fit(["C"])
