@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
+from torch_geometric.utils import scatter
 
 from wlkernelnn.ops.colours import Quotient, wl_colours, wl_quotient
 from wlkernelnn.ops.colours.refine import numbered
@@ -159,7 +160,8 @@ class Colouring:
         h, shape = self.lift(h, level, len(self.steps)), h.shape[1:]
         h = h.flatten(1) if h.dim() > 1 else h.unsqueeze(1)
         num_graphs = quotient.indptr.numel() - 1
-        if reduce in ("sum", "add", "mean"):
+        of_floats = h.is_floating_point()
+        if of_floats and reduce in ("sum", "add", "mean"):
             members = SortedEdges(quotient.colour, quotient.graph, quotient.indptr, h.size(0), None)
             out = neighbor_sum(h, members, quotient.multiplicity)
             if reduce == "mean":
@@ -169,11 +171,13 @@ class Colouring:
         else:
             # A row per node: nodes that are all the largest share the gradient.
             often = quotient.multiplicity.long()
-            index = quotient.graph.repeat_interleave(often).unsqueeze(1).expand(-1, h.size(1))
+            graph = quotient.graph.repeat_interleave(often)
             rows = h.index_select(0, quotient.colour.repeat_interleave(often))
-            out = h.new_zeros(num_graphs, h.size(1)).scatter_reduce(
-                0, index, rows, f"a{reduce}", include_self=False
-            )
+            if of_floats:
+                index, out = graph.unsqueeze(1).expand(-1, h.size(1)), h.new_zeros(num_graphs, h.size(1))
+                out = out.scatter_reduce(0, index, rows, f"a{reduce}", include_self=False)
+            else:
+                out = scatter(rows, graph, 0, num_graphs, reduce)
         if size is not None:
             out = torch.nn.functional.pad(out, (0, 0, 0, size - num_graphs))
         return out.view(-1, *shape)

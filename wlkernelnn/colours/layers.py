@@ -24,7 +24,8 @@ from .colouring import Colouring, Step
 from .comparing import Values, compare_with_nodes
 from .norms import CountedRows, has_batch_statistics
 from .rowwise import is_rowwise_container, is_rowwise_module, writes_forward
-from .sums import with_fast_sums
+from .sums import has_own_methods, with_fast_sums
+from .tracing import CannotGoByColours
 
 _KNOWN = (
     pyg.GCNConv,
@@ -134,6 +135,12 @@ def run_layer(
     """
     if isinstance(conv, KernelConv):
         return _run_kernel_layer(conv, colours, level, nodes, edges)
+    for state in _states(nodes):
+        if conv.node_dim not in (0, -state.dim()):
+            raise CannotGoByColours(
+                f"{type(conv).__name__} with node_dim={conv.node_dim} has no row per node in states of shape "
+                f"{list(state.shape)}"
+            )
     if least_level(conv):
         return _run_gcn(conv, colours, level, nodes, edges)
     if not _is_known(conv):
@@ -143,15 +150,20 @@ def run_layer(
         case = settings(conv), given, colours.loops is not None, colours.count("node", level) > 1
         if case not in checked:
             compare_with_nodes(_run, conv, colours, level, nodes, edges, index, others)
-            if _has_several_degrees(colours.edge_index):
+            if _tells_layers_apart(colours, level):
                 checked.add(case)
     return _run(conv, colours, level, nodes, edges, index, others)
 
 
-def _has_several_degrees(edge_index: Tensor) -> bool:
-    """Whether a batch can tell layers apart that look at more than neighbours and their edges."""
-    degree = edge_index[0].bincount()
-    return degree[degree > 0].unique().numel() > 1
+def _tells_layers_apart(colours: Colouring, level: int) -> bool:
+    """Whether a batch can tell layers apart that look at more than neighbours, or at less: that merge edges.
+
+    It has nodes of several degrees, and one with two neighbours that are alike.
+    """
+    degree = colours.edge_index[0].bincount()
+    step = colours.steps[level]
+    edges = torch.stack([*step.edge_index, step.kind])
+    return degree[degree > 0].unique().numel() > 1 and edges.unique(dim=1).size(1) < edges.size(1)
 
 
 def _run(
@@ -168,7 +180,8 @@ def _run(
     pairs = {name: _pair(value, step) for name, value in nodes.items()}
     edge_index = step.edge_index
     stacked = not _takes_pairs(conv, nodes)
-    fast = None if stacked else with_fast_sums(conv, step.edges, step.kind, edges)
+    flat = all(state.dim() == 2 for state in _states(nodes))
+    fast = with_fast_sums(conv, step.edges, step.kind, edges) if flat and not stacked else None
     if fast is not None:
         conv = fast
     else:
@@ -222,7 +235,13 @@ def _computes_as(conv: MessagePassing, known: type[MessagePassing]) -> bool:
     """Whether a layer has the methods of a class: it is one, or changes nothing that counts."""
     methods = ("forward", "message", "aggregate", "update", "edge_update")
     same = all(getattr(type(conv), name) is getattr(known, name) for name in methods)
-    return same and not writes_propagate(type(conv))
+    return same and not writes_propagate(type(conv)) and not has_own_methods(conv)
+
+
+def _states(nodes: Values) -> list[Tensor]:
+    """The tensors of arguments that are one, or a pair of which the second may be missing."""
+    pairs = (value if isinstance(value, (tuple, list)) else (value,) for value in nodes.values())
+    return [part for pair in pairs for part in pair if part is not None]
 
 
 def _pair(value: Any, step: Step) -> tuple[Tensor, Tensor | None]:

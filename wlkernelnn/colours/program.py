@@ -11,6 +11,7 @@ from torch.fx import Graph, Interpreter, Node
 
 from .colouring import Colouring
 from .norms import CountedRows, has_batch_statistics
+from .rowwise import ALONG_DIM
 from .tracing import CannotGoByColours
 
 
@@ -46,12 +47,15 @@ class Check(NamedTuple):
         least_dims: How many dimensions its first argument must have.
         rows: Of what its result has a row each, and on which level; ``None``: it has no rows.
         constants: Arguments that must be the same for all rows.
+        aligned: Arguments with rows that must have as many dimensions each: ``[N, 1]`` and ``[N]`` are
+            broadcast to all pairs of nodes.
     """
 
     place: str
     least_dims: int
     rows: tuple[str, int] | None
     constants: list[Node]
+    aligned: list[Node]
 
 
 class _Runner(Interpreter):
@@ -84,6 +88,10 @@ class _Runner(Interpreter):
                     raise CannotGoByColours(
                         f"{check.place} has an argument of shape {list(constant.shape)}, not the same for all"
                     )
+            several = [self.env[other] for other in check.aligned if isinstance(self.env[other], Tensor)]
+            if len({value.dim() for value in several}) > 1:
+                shapes = " and ".join(str(list(value.shape)) for value in several)
+                raise CannotGoByColours(f"{check.place} pairs nodes with nodes: its arguments are {shapes}")
         return out
 
 
@@ -96,6 +104,10 @@ def run_module(
     kwargs: Mapping[str, Any],
 ) -> Any:
     """Run a module whose rows are alone, but for batch norm, on rows of nodes' colours or kinds of edges."""
+    if isinstance(module, ALONG_DIM):
+        first = next(iter((*args, *kwargs.values())))
+        if not (module.dim > 0 or (module.dim == -1 and first.dim() > 1)):
+            raise CannotGoByColours(f"{module} goes along the nodes, of shape {list(first.shape)}")
     if not has_batch_statistics(module):
         return module(*args, **kwargs)
     count = colours.weights[level] if rows == "node" else colours.edge_weights

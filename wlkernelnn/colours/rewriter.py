@@ -192,17 +192,18 @@ class Rewriter:
             return
         args, kwargs = (self._as(values, rows, how.sizes) for values in (node.args, node.kwargs))
         value = self.new.create_node(node.op, node.target, args, kwargs, name=node.name)
+        constants = [
+            self.value[other] for other in node.all_input_nodes if self.kind[other].role == "constant"
+        ]
         value.meta["check"] = Check(
             place_of(self.net, node),
             how.least_dims,
             None if how.number else (rows.rows, rows.level),
-            [self.value[other] for other in self._constants(node)] if how.aligned else [],
+            constants if how.aligned else [],
+            [other for other in value.all_input_nodes if other not in constants] if how.aligned else [],
         )
         kind = Kind(role="constant") if how.number else Kind(rows.rows, rows.level, how.several)
         self._set(node, value, kind)
-
-    def _constants(self, node: Node) -> list[Node]:
-        return [value for value in node.all_input_nodes if self.kind[value].role == "constant"]
 
     def _by_nodes(self, node: Node) -> None:
         """Run an operation as it is, on values by nodes."""

@@ -32,6 +32,8 @@ _ALONG = dict.fromkeys(
     """.split(),  # noqa: SIM905
     1,
 ) | {"norm": 2, "normalize": 2, "chunk": 2, "split": 2}
+#: Modules that go along their ``dim``: with −1 by rows where there are more dimensions than that of the rows.
+ALONG_DIM = (nn.Softmax, nn.LogSoftmax, nn.Softmin, nn.GLU)
 _SEVERAL = {"chunk", "split", "unbind", "max", "min"}
 _MODULES = (
     nn.Linear,
@@ -66,7 +68,7 @@ def is_rowwise_module(module: nn.Module, declared: tuple[type[nn.Module], ...]) 
     if isinstance(module, pyg.MLP):
         parts = all(is_rowwise_module(part, declared) for part in [*module.lins, *module.norms])
         return parts and _is_rowwise_activation(module.act, declared)
-    if isinstance(module, (nn.Softmax, nn.LogSoftmax, nn.Softmin, nn.GLU)):
+    if isinstance(module, ALONG_DIM):
         return isinstance(module.dim, int) and (module.dim == -1 or module.dim > 0)
     if isinstance(module, nn.Flatten):
         return module.start_dim == 1
@@ -120,7 +122,7 @@ class ByRows(NamedTuple):
         least_dims: How many dimensions its first argument must have for that.
         several: Whether it returns several values.
         number: Whether it returns what is the same for all rows.
-        sizes: Whether numbers of rows among its arguments are sizes of what it returns.
+        sizes: Whether a number of rows among its arguments is the first size of what it returns.
         aligned: Whether its arguments are broadcast to the shape of what it returns.
     """
 
@@ -154,6 +156,7 @@ def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any]
         sizes = list(node.args[1:])
         sizes = list(sizes[0]) if sizes and isinstance(sizes[0], (list, tuple)) else sizes
         kept = bool(sizes) and (is_count(sizes[0]) or sizes[0] == (1 if name == "repeat" else -1))
+        kept = kept and not any(map(is_count, sizes[1:]))  # there it is a size of something else
         return (
             ByRows(sizes=True)
             if kept and (is_count(sizes[0]) or name in ("expand", "repeat") or -1 not in sizes[1:])
@@ -171,7 +174,7 @@ def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any]
         return None
     dim = args.get(_ALONG[name], args.get("dim", args.get("axis")))
     if name in ("max", "min") and is_rows(dim):
-        return ByRows()  # the larger of two tensors
+        return ByRows(aligned=True)  # the larger of two tensors
     if name == "normalize" and dim is None:
         dim = 1
     dims: list[Any] = list(dim) if isinstance(dim, (list, tuple)) else [dim]

@@ -24,6 +24,20 @@ from wlkernelnn.ops.graph import SortedEdges, neighbor_sum, relabel_sum
 _RELU = torch.nn.ReLU()
 
 
+def has_own_methods(conv: MessagePassing) -> bool:
+    """Whether methods were set on the layer itself, not on its class."""
+    methods = (
+        "forward",
+        "propagate",
+        "message",
+        "message_and_aggregate",
+        "aggregate",
+        "update",
+        "edge_update",
+    )
+    return any(name in vars(conv) for name in methods)
+
+
 def with_fast_sums(
     conv: MessagePassing, edges: SortedEdges, kind: Tensor, of_kinds: Mapping[str, Tensor]
 ) -> MessagePassing | None:
@@ -42,6 +56,7 @@ def with_fast_sums(
     if (
         not of_library
         or writes_propagate(cls)
+        or has_own_methods(conv)
         or type(conv.aggr_module) not in (SumAggregation, MeanAggregation)
     ):
         return None

@@ -10,9 +10,10 @@ import torch_geometric.nn as pyg
 from hypothesis import given, settings
 from torch import Tensor
 from torch_geometric.data import Batch, Data
-from torch_geometric.utils import add_self_loops, degree
+from torch_geometric.utils import add_self_loops, coalesce, degree
 
 from tests.wlkernelnn.colours.batches import EDGES, Network, assert_same, batches
+from tests.wlkernelnn.colours.test_network import BATCH, GRAPHS, path
 from wlkernelnn import DeepKernelConv, RandomWalkKernelConv, WLKernelConv
 from wlkernelnn.colours import to_colours
 
@@ -178,3 +179,47 @@ def test_unknown_layers_are_compared_with_nodes(layer: torch.nn.Module) -> None:
     net = to_colours(pyg.Sequential("x, edge_index", [(layer, "x, edge_index -> x")]))
     with pytest.raises(ValueError, match="cannot go by colours: its result at a node depends on more"):
         net(batch.x, batch.edge_index)
+
+
+class Pooled(torch.nn.Module):
+    def __init__(self, conv: torch.nn.Module) -> None:
+        super().__init__()
+        self.conv = conv
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        return pyg.global_add_pool(self.conv(x, edge_index).flatten(1), batch)
+
+
+@pytest.mark.parametrize("method", ["message", "update"])
+def test_methods_that_are_set_on_one_layer(method: str) -> None:
+    conv = pyg.GINConv(torch.nn.Linear(3, 3))
+    setattr(conv, method, {"message": lambda x_j: 3 * x_j, "update": lambda inputs: 3 * inputs}[method])
+    assert_same(Pooled(conv), BATCH, "x", "edge_index", "batch")
+
+
+def test_layers_that_merge_edges_are_refused_when_it_shows() -> None:
+    """Nodes with two neighbours that are alike have two edges of one colour."""
+
+    class Merges(pyg.MessagePassing):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.propagate(coalesce(edge_index), x=x)
+
+    net = Pooled(Merges())
+    fast, alike = to_colours(net), Batch.from_data_list([GRAPHS[0]] * 2)
+    for batch in (alike, alike):
+        given = batch.x, batch.edge_index, batch.batch
+        torch.testing.assert_close(fast(*given), net(*given))
+    twice = Batch.from_data_list([path(1, 0, 1, 2)] * 2)
+    with pytest.raises(ValueError, match="Merges cannot go by colours"):
+        fast(twice.x, twice.edge_index, twice.batch)
+
+
+def test_states_of_more_dimensions() -> None:
+    x = BATCH.x.unsqueeze(1) * torch.ones(1, 4, 1)
+    net = Pooled(pyg.GINConv(torch.nn.Linear(3, 3), node_dim=0)).double()
+    fast = to_colours(net)
+    given = x, BATCH.edge_index, BATCH.batch
+    torch.testing.assert_close(fast(*given), net(*given))
+    assert not fast.went_by_nodes
+    with pytest.raises(ValueError, match=r"SAGEConv with node_dim=-2 has no row per node in states of shape"):
+        to_colours(Pooled(pyg.SAGEConv(3, 3)).double())(*given)

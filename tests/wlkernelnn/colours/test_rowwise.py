@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.data import Batch, Data
 
+from tests.wlkernelnn.colours.batches import assert_same
+from tests.wlkernelnn.colours.test_network import BATCH
 from wlkernelnn import DeepKernelConv, WLKernelConv
 from wlkernelnn.colours import to_colours
 from wlkernelnn.models import CodeEncoder, FeatureEncoder
@@ -246,3 +248,89 @@ def test_a_propagate_of_its_own_is_run() -> None:
     net, batch = Alone(Twice(3, 3)).double(), Batch.from_data_list([PATH] * 4)
     batch.x = batch.x.double()
     torch.testing.assert_close(to_colours(net)(batch), net(batch.x, batch.edge_index))
+
+
+class Between(nn.Module):
+    """A network that computes something from ``h [N, 3]`` and ``a [N]``, before it pools."""
+
+    def __init__(
+        self,
+        between: Callable[[Any, Tensor, Tensor], Tensor],
+        act: nn.Module | None = None,
+        pool: Callable[..., Tensor] = pyg.global_add_pool,
+    ) -> None:
+        super().__init__()
+        self.conv, self.between, self.act = pyg.GINConv(nn.Linear(3, 3)), between, act
+        self.pool = pool
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        h = self.conv(x, edge_index)
+        return self.pool(self.between(self, h, h[:, 0]), batch)
+
+
+GIVEN = BATCH.x, BATCH.edge_index, BATCH.batch
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        lambda net, h, a: h * (h[:, :1] * a).mean(1, keepdim=True),
+        lambda net, h, a: (h.unsqueeze(1) - h).square().sum(2).sum(1, keepdim=True),
+        lambda net, h, a: torch.max(h[:, :1], a).sum(1, keepdim=True),
+        lambda net, h, a: torch.where(h[:, :1] > 0, a, 0.0).sum(1, keepdim=True),
+    ],
+    ids=["product", "differences", "maximum", "where"],
+)
+def test_pairs_of_nodes_are_refused(between: Any) -> None:
+    """``[N, 1]`` and ``[N]`` are broadcast to ``[N, N]``, and colours are fewer than nodes."""
+    with pytest.raises(ValueError, match="pairs nodes with nodes: its arguments are"):
+        to_colours(Between(between).double())(*GIVEN)
+
+
+@pytest.mark.parametrize("act", [nn.Softmax(-1), nn.LogSoftmax(-1), nn.Softmin(-1)], ids=repr)
+def test_a_softmax_along_the_nodes_is_refused(act: nn.Module) -> None:
+    net = Between(lambda net, h, a: h * net.act(input=a).unsqueeze(1), act).double()
+    with pytest.raises(ValueError, match="goes along the nodes, of shape"):
+        to_colours(net)(*GIVEN)
+
+
+def test_a_softmax_may_change_its_dimension() -> None:
+    net = Between(lambda net, h, a: net.act(h), nn.Softmax(dim=1)).double()
+    fast = to_colours(net)
+    torch.testing.assert_close(fast(*GIVEN), net(*GIVEN))
+    net.act.dim = 0
+    with pytest.raises(ValueError, match="goes along the nodes"):
+        fast(*GIVEN)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        lambda net, h, a: h.unsqueeze(1).expand(-1, h.size(0), -1).sum(1),
+        lambda net, h, a: h.repeat(1, h.shape[0]).sum(1, keepdim=True),
+        lambda net, h, a: (h.unsqueeze(2) * h.unsqueeze(1)).sum(2) + a.unsqueeze(-1),
+    ],
+    ids=["expand", "repeat", "pairs of channels"],
+)
+def test_sizes_beside_that_of_the_rows(between: Any) -> None:
+    assert_same(Between(between), BATCH, "x", "edge_index", "batch")
+
+
+OF_ALL = (pyg.global_add_pool, pyg.global_mean_pool, pyg.global_max_pool)
+
+
+@pytest.mark.parametrize(
+    ("what", "pools"),
+    [
+        (lambda net, h, a: (h > 0).long(), OF_ALL),
+        (lambda net, h, a: functional.one_hot((a > 0).long(), 2), OF_ALL),
+        (lambda net, h, a: h > 0, OF_ALL[::2]),  # a mean of booleans fails by nodes too
+    ],
+    ids=["integers", "histogram", "booleans"],
+)
+def test_integers_and_booleans_are_pooled(what: Any, pools: Any) -> None:
+    for pool in pools:
+        net = Between(what, pool=pool).double()
+        found, expected = to_colours(net)(*GIVEN), net(*GIVEN)
+        assert found.dtype == expected.dtype
+        assert found.equal(expected)
