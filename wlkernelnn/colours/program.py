@@ -105,8 +105,8 @@ def run_module(
 ) -> Any:
     """Run a module whose rows are alone, but for batch norm, on rows of nodes' colours or kinds of edges."""
     if isinstance(module, ALONG_DIM):
-        first = next(iter((*args, *kwargs.values())))
-        if not (module.dim > 0 or (module.dim == -1 and first.dim() > 1)):
+        first, dim = next(iter((*args, *kwargs.values()))), module.dim
+        if dim is None or not (dim > 0 or (dim == -1 and first.dim() > 1)):
             raise CannotGoByColours(f"{module} goes along the nodes, of shape {list(first.shape)}")
     if not has_batch_statistics(module):
         return module(*args, **kwargs)
