@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from wlkernelnn.ops.spans import bounds_of, places_of
+from wlkernelnn.utils.checks import check_unmasked
 
 from .description import SEVERAL_CLASSES, Description
 
@@ -145,7 +146,12 @@ def pack_strings(strings: Sequence[str]) -> tuple[Tensor, Tensor]:
 
 
 def readable(values: Any) -> Any:
-    """An array as torch reads it: a copy of one that is read only, backwards or in another order of bytes."""
+    """An array as torch reads it: a copy of one that is read only, backwards or in another order of bytes.
+
+    Raises:
+        ValueError: It hides values, of which torch knows nothing.
+    """
+    check_unmasked(values)
     if isinstance(values, np.ndarray) and (
         min(values.strides, default=0) < 0 or not values.flags.writeable or not values.dtype.isnative
     ):

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,11 +36,13 @@ class Vocabulary:
             token an error.
 
     Raises:
+        TypeError: A token is not a ``str``.
         ValueError: A token is there twice, or ``unknown`` is not among them.
     """
 
     def __init__(self, tokens: Sequence[str], unknown: str | None = None) -> None:
         self.tokens = tuple(tokens)
+        _check_words(self.tokens)
         self.unknown = unknown
         self._ids = {token: i for i, token in enumerate(self.tokens)}
         if len(self._ids) != len(self.tokens):
@@ -98,15 +101,18 @@ class Vocabulary:
         """Ids of tokens, int64 ``[number of tokens]``. A ``str`` is a text of characters.
 
         Raises:
+            TypeError: A token is not a ``str``, such as a number.
             ValueError: A token is not in the vocabulary, and there is no unknown token to stand for it.
         """
-        ids: Iterable[int]
-        if self.unknown is None:
-            ids = map(self._ids.__getitem__, tokens)
-        else:
-            ids = map(self._ids.get, tokens, repeat(self._ids[self.unknown]))
+        if self.unknown is not None:
+            tokens = tokens if isinstance(tokens, str) else list(tokens)
+            unknown = self._ids[self.unknown]
+            ids = np.fromiter(map(self._ids.get, tokens, repeat(unknown)), dtype=np.int64)
+            if not isinstance(tokens, str):
+                _check_words(tokens, np.flatnonzero(ids == unknown).tolist())
+            return torch.from_numpy(ids)
         try:
-            return torch.from_numpy(np.fromiter(ids, dtype=np.int64))
+            return torch.from_numpy(np.fromiter(map(self._ids.__getitem__, tokens), dtype=np.int64))
         except KeyError as error:
             problem = f"is not in the vocabulary of {len(self):,} tokens, which has no unknown token"
             raise ValueError(f"token {error.args[0]!r} {problem}") from None
@@ -129,11 +135,16 @@ class Vocabulary:
             content = json.loads(read_text(path))
             if content["format"] != FORMAT:
                 raise ValueError(f"its format is {content['format']!r}, expected {FORMAT!r}")
-            if not all(isinstance(token, str) for token in [*content["tokens"], content["unknown"] or ""]):
-                raise ValueError("a token is not a string")
             return cls(content["tokens"], content["unknown"])
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise ValueError(f"{Path(path)}: not a vocabulary of wlkernelnn ({error})") from error
+
+
+def _check_words(tokens: Sequence[Any], places: Iterable[int] | None = None) -> None:
+    """Refuse tokens, at some places or all, that are no ``str``: numbers, bytes, or what stands for none."""
+    for i in range(len(tokens)) if places is None else places:
+        if not isinstance(tokens[i], str):
+            raise TypeError(f"token {i} is {tokens[i]!r:.60}, expected a str")
 
 
 def _integers(tokens: TokenIds, name: str) -> Tensor:

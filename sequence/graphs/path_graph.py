@@ -129,6 +129,8 @@ def to_packed(x: Tensor, ptr: Pointers) -> PackedSequence:
 
 def _listed(strings: Any, lengths: Any) -> list[Any]:
     """Each string on its own."""
+    if isinstance(lengths, Vocabulary):
+        raise TypeError("lengths is a Vocabulary: write vocabulary=…")
     if isinstance(strings, np.ndarray) and strings.dtype.kind in "US":
         strings = strings.tolist()
     if isinstance(strings, np.ndarray) and strings.dtype != object:

@@ -20,6 +20,7 @@ from wlkernelnn.training.folder import with_seeds
 from wlkernelnn.training.string_options import StringModelName
 from wlkernelnn.training.text.networks import classifier
 from wlkernelnn.training.text.run import train_classifiers
+from wlkernelnn.utils.checks import check_unmasked
 
 from .data import two_parts
 from .strings import Options, StringEstimator
@@ -146,6 +147,7 @@ def signals_of(X: Any) -> list[np.ndarray]:
         raise TypeError(f"X: expected a list of arrays [T, d] or an array [n, T, d], got {type(X).__name__}")
     signals: list[np.ndarray] = []
     for i, item in enumerate(X):
+        check_unmasked(item, f"X: string {i}")
         try:
             item = item.detach().cpu() if isinstance(item, torch.Tensor) else item
             if np.asarray(item).dtype.kind in "cmM":

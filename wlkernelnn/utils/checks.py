@@ -127,6 +127,13 @@ def unmasked(values: Any) -> Any:
     return shown
 
 
+def check_unmasked(values: Any, name: str = "values") -> None:
+    """Refuse a masked array of numpy that hides values, where every value is read."""
+    if np.ma.is_masked(values):
+        place = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
+        raise ValueError(f"{name}: a masked array hides the value at {place}: leave out what it hides first")
+
+
 def checked_weights(sample_weight: ArrayLike | None, length: int) -> np.ndarray:
     """Sample weights as float64 ``[length]``; ``None``: all rows count alike.
 

@@ -73,7 +73,7 @@ def described(value: Any) -> Any:
         return {name: described(item) for name, item in value.items()}
     if isinstance(value, (list, tuple, torch.nn.ModuleList)):
         return [described(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def embedding(freeze: bool = False, **arguments: Any) -> torch.nn.Embedding:

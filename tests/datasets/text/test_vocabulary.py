@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -74,7 +75,7 @@ def test_saved_with_its_unknown_token(tmp_path: Path) -> None:
         (json.dumps({"format": "other/2"}), "its format is 'other/2', expected 'wlkernelnn.Vocabulary/1'"),
         (
             json.dumps({"format": "wlkernelnn.Vocabulary/1", "tokens": ["a", 1], "unknown": None}),
-            "a token is not a string",
+            "token 1 is 1, expected a str",
         ),
         (
             json.dumps({"format": "wlkernelnn.Vocabulary/1", "tokens": ["a", "a"], "unknown": None}),
@@ -94,6 +95,18 @@ def test_vocabularies_that_cannot_be() -> None:
         Vocabulary(["a", "b", "b", "b"])
     with pytest.raises(ValueError, match="unknown token '<unk>' is not among the 2 tokens"):
         Vocabulary(["a", "b"], unknown="<unk>")
+
+
+def test_tokens_that_are_no_words() -> None:
+    """An unknown token would stand for them."""
+    vocabulary = Vocabulary(["?", "a"], unknown="?")
+    for tokens, said in (([None], "None"), (["a", 1], "1"), (b"a", "97"), (iter(["z", 0.5]), "0.5")):
+        with pytest.raises(TypeError, match=f"token . is {said}, expected a str"):
+            vocabulary.encode(tokens)  # type: ignore[arg-type]
+    assert vocabulary.encode(np.array(["a", "z"])).tolist() == [1, 0]
+    for make in (Vocabulary, Vocabulary.build):
+        with pytest.raises(TypeError, match="token 0 is 7, expected a str"):
+            make([7, 8])  # type: ignore[operator]
 
 
 def test_tokens_and_ids_that_are_not_in_it() -> None:

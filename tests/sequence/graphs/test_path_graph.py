@@ -284,6 +284,32 @@ def test_nested_tensors() -> None:
             TypeError,
             "string 0: a vocabulary numbers characters or words, got torch.int64",
         ),
+        (
+            lambda: path_graph([b"ab"], vocabulary=Vocabulary("ab?", unknown="?")),
+            TypeError,
+            "string 0: token 0 is 97, expected a str",
+        ),
+        (
+            lambda: path_graph(np.array([["a", "b"]], dtype="S"), vocabulary=Vocabulary("ab?", unknown="?")),
+            TypeError,
+            "string 0: token 0 is b'a', expected a str",
+        ),
+        (
+            lambda: path_graph([["a", 1]], vocabulary=Vocabulary("ab?", unknown="?")),
+            TypeError,
+            "string 0: token 1 is 1, expected a str",
+        ),
+        (lambda: path_graph(["ab"], Vocabulary("ab")), TypeError, "lengths is a Vocabulary: write vocab"),
+        (
+            lambda: path_graph(np.ma.masked_equal([[1, 2, -9]], -9)),
+            ValueError,
+            r"a masked array hides the value at \[0, 2\]: leave out",
+        ),
+        (
+            lambda: path_graph([np.ma.masked_equal([1, -9], -9)]),
+            TypeError,
+            "string 0 must be .* got masked_a",
+        ),
         (lambda: path_graph(torch.zeros(2, 2), "ab"), ValueError, "lengths must be 2 integers, got 'ab'"),
         (lambda: path_graph(torch.zeros(2, 2), [[1], [1, 2]]), ValueError, "lengths must be 2 integers, got"),
     ],

@@ -308,6 +308,11 @@ def test_what_is_no_list_of_texts(X: Any, error: Any, message: str, fitted: dict
     [
         (["abc"], TypeError, "X: string 0: expected an array of real numbers, got 'abc'"),
         ([np.array([1 + 2j, 3j])], TypeError, r"X: string 0: expected an array of real numbers, got array\("),
+        (
+            [np.ma.masked_equal(np.array([[0.0, -9.0]]), -9.0)],
+            ValueError,
+            r"X: string 0: a masked array hides the value at \[0, 1\]",
+        ),
         ([np.zeros((3, 3))], ValueError, "X: string 0 has 3 channels, the training had 2"),
         ([np.zeros((3, 2)), np.zeros((3, 1))], ValueError, "X: string 1 has 1 channels, string 0 has 2"),
         ([np.zeros((0, 2))], ValueError, r"X: string 0: expected shape \[T, d\], T at least 1, got \[0, 2\]"),

@@ -29,7 +29,7 @@ KINDS = {"Part": Part, "Whole": Whole}
 
 
 def test_arguments_are_kept_with_defaults_and_parts() -> None:
-    net = Whole([Part(2), Part(width=np.int64(4), scale=0.5)], colour="red")
+    net = Whole([Part(2), Part(width=np.int64(4), scale=0.5)], colour="red", sizes=np.array([1, 2]))
     assert net.config == {
         "parts": [
             {"kind": "Part", "arguments": {"width": 2, "scale": 1.0}},
@@ -37,6 +37,7 @@ def test_arguments_are_kept_with_defaults_and_parts() -> None:
         ],
         "width": 3,
         "colour": "red",
+        "sizes": [1, 2],
     }
     for again in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         assert again.config == net.config

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence, unpack_sequence
 from torch_geometric.data import Data
 
 from wlkernelnn.datasets.graphs.attributes import numpy_of
@@ -17,6 +18,7 @@ from wlkernelnn.kernels.base import Values, is_list, objects, structures_in
 from wlkernelnn.kernels.names import row_numbers
 from wlkernelnn.ops.string import Steps
 from wlkernelnn.sequence.graphs.reading import graph_ptr, graph_steps
+from wlkernelnn.utils.checks import check_unmasked
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ class _Sequence(NamedTuple):
 
 
 def _sequences(name: str, items: Any) -> list[_Sequence]:
+    if isinstance(items, PackedSequence):
+        items = unpack_sequence(items)
     if isinstance(items, Data):
         return [_from_array(f"string {i} of {name}", path) for i, path in enumerate(_paths(name, items))]
     items = structures_in(items)
@@ -155,6 +159,7 @@ def _sequence(name: str, item: Any) -> _Sequence:
     if isinstance(item, Tensor):
         return _from_array(name, numpy_of(item))
     if isinstance(item, np.ndarray):
+        check_unmasked(item, name)
         return _from_array(name, item)
     if isinstance(item, (list, tuple)):
         return _from_list(name, item)
@@ -234,6 +239,9 @@ def _compared(sequences: list[np.ndarray]) -> tuple[np.ndarray, int]:
         return tokens, 0
     if tokens.ndim == 2:
         codes = row_numbers(list(tokens.T), len(tokens))
+    elif tokens.dtype == object:  # pandas takes None, NaT and NA for one
+        number: dict[Any, int] = {}
+        codes = np.array([number.setdefault(token, len(number)) for token in tokens.tolist()])
     else:
         codes = pd.factorize(tokens, use_na_sentinel=False)[0]
     return codes.astype(np.int32), int(codes.max()) + 1

@@ -64,8 +64,9 @@ class StringKernel(DecayMixin, StructureKernel):
     Takes lists or arrays of sequences: of ``str`` (their characters), of lists of ids or of other hashable
     tokens, and of integer matrices ``[T, F]`` (rows), all compared by equality; of float matrices ``[T, d]``,
     compared by inner products; and of path graphs with such an ``x``, also one batch of these: their order is
-    that of ``edge_index``, if there is one, and an ``edge_weight`` must be 1. For a Gaussian process, wrap
-    lists of tokens and path graphs in :func:`objects`; arrays scikit-learn refuses as items.
+    that of ``edge_index``, if there is one, and an ``edge_weight`` must be 1. A ``PackedSequence`` is the
+    strings in it. For a Gaussian process, wrap lists of tokens and path graphs in :func:`objects`; arrays
+    scikit-learn refuses as items.
 
     Raises:
         TypeError: X or Y is not a list of sequences.

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 from torch_geometric.data import Batch, Data
 
 from tests.inputs.strings import normal
@@ -76,6 +77,8 @@ def test_tokens_are_compared_by_equality() -> None:
         [1, 0, 0],
         [0, 1, 0],
     ]
+    missing = [None, pd.NA, pd.NaT]
+    assert matches([missing], [missing]).tolist() == np.eye(3).tolist()
     # A text that cannot be encoded is still a text.
     assert matches(["\ud800a"], ["\ud800"]).tolist() == [[1], [0]]
 
@@ -90,6 +93,14 @@ def test_vectors() -> None:
     assert string_sides(x, None)[0].num_codes == 0
     short = [torch.tensor([[0.5, 2.0]], dtype=torch.bfloat16, requires_grad=True)]
     assert string_sides(short, None)[0].tokens.tolist() == [[0.5, 2.0]]
+
+
+@pytest.mark.parametrize("width", [None, 2])
+def test_packed_sequences(width: int | None) -> None:
+    strings = [torch.arange(n) if width is None else torch.randn(n, width) for n in (2, 4, 1)]
+    packed = pack_sequence(strings, enforce_sorted=False)
+    np.testing.assert_array_equal(matches(packed, packed), matches(strings, strings))
+    assert string_sides(packed, None)[0].ptr.tolist() == [0, 2, 6, 7]
 
 
 def test_empty_sequences_go_with_everything() -> None:
@@ -173,6 +184,12 @@ def test_parts_hold_steps(from_end: bool) -> None:
             None,
             ValueError,
             r"X\[0\]: a string kernel reads strings, each a path of directed edges: .* 0 → 1 → 0 .* a cycle",
+        ),
+        (
+            [[1], np.ma.masked_equal([1, -9], -9)],
+            None,
+            ValueError,
+            r"X\[1\]: a masked array hides the value at \[1\]",
         ),
         ([path_graph([torch.ones(2, 1)] * 2)], None, ValueError, r"X\[0\]: expected one path .* batch of 2"),
     ],
