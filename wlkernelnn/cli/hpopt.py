@@ -9,6 +9,7 @@ scores it, once.
 from __future__ import annotations
 
 import logging
+import math
 import shlex
 import shutil
 from argparse import Namespace
@@ -71,7 +72,10 @@ class Training:
     folder: Path
 
     def __call__(self, trial: Trial) -> float:
+        import numpy as np
+
         from wlkernelnn.training.hpopt import Pruning
+        from wlkernelnn.training.molecules.metrics import comparable
 
         parsed = Namespace(**{**vars(self.parsed), **trial.params})
         directory = self.folder / str(trial.number)
@@ -86,7 +90,12 @@ class Training:
         finally:
             logger.setLevel(level)
             shutil.rmtree(directory, ignore_errors=True)
-        return float(report["valid"])
+        if "targets" not in report or not math.isfinite(report["valid"]):
+            return float(report["valid"])
+        deviation = np.nanstd(self.data.measured.numpy()[self.split_idx["train"]], axis=0)
+        scores = np.array([*report["targets"]["valid"].values()], dtype=float)
+        of_all = comparable(report["metric"], scores, np.where(deviation > 0, deviation, 1.0))
+        return float(np.nanmean(of_all))
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -110,7 +119,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.training.folder import STUDY
     from wlkernelnn.training.hpopt import open_study, search
     from wlkernelnn.training.molecules.fitting import check_fit
-    from wlkernelnn.training.molecules.metrics import get_metric
+    from wlkernelnn.training.molecules.metrics import IN_UNITS, get_metric
     from wlkernelnn.training.options import FitOptions
     from wlkernelnn.utils.files import alone_in, atomic_path, json_digest, write_text
 
@@ -170,7 +179,8 @@ def main(argv: list[str] | None = None) -> None:
         with atomic_path(directory / TRIALS) as temporary:
             study.trials_dataframe(columns).to_csv(temporary, index=False)
         draw_study(directory / PICTURE, study, metric)
-    _show(study, metric, directory)
+    in_deviations = metric in IN_UNITS and data.num_tasks > 1
+    _show(study, metric, ", in deviations of the targets" if in_deviations else "", directory)
 
 
 def _ranges(parser: VerbParser, parsed: Namespace) -> dict[str, Any]:
@@ -193,13 +203,13 @@ def _ranges(parser: VerbParser, parsed: Namespace) -> dict[str, Any]:
     return ranges
 
 
-def _show(study: Study, metric: str, directory: Path) -> None:
+def _show(study: Study, metric: str, unit: str, directory: Path) -> None:
     """Print how good the defaults and the best trial are, and what to do with it."""
     from wlkernelnn.training.hpopt import first_trial
 
     states = [trial.state.name.lower() for trial in study.trials]
     counts = ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
-    print(f"{len(states)} trials: {counts}; scores are {metric} of the validation part")
+    print(f"{len(states)} trials: {counts}; scores are {metric} of the validation part{unit}")
     for title, trial in (("defaults", first_trial(study)), ("best", study.best_trial)):
         score = "no score" if trial.value is None else score_text(trial.value)
         print(f"{title}, trial {trial.number}: {score}")

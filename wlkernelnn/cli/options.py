@@ -25,7 +25,16 @@ _REQUIRED = inspect.Parameter.empty
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads 1e5 as a number, as people do; YAML 1.1 wants 1.0e+5."""
+    """Reads 1e5 as a number, as people do (YAML 1.1 wants 1.0e+5), and refuses a name that is there twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            if isinstance(key.value, str) and lines.setdefault(key.value, line) != line:
+                first = lines[key.value]
+                raise ValueError(f"{key.value!r} is there twice, in line {first} and in line {line}")
+        return super().construct_mapping(node, deep)
 
 
 class _Dumper(yaml.SafeDumper):

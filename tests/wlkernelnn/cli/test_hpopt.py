@@ -84,6 +84,18 @@ def test_the_test_part_changes_nothing(study: Path, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(trials(tmp_path / "study"), trials(study))
 
 
+def test_no_unit_of_a_target_decides(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame, found = pd.read_csv(table), []
+    for unit in (1.0, 1000.0):
+        frame["other"] = unit * frame["smiles"].str.len()
+        frame.to_csv(tmp_path / "two.csv", index=False)
+        more = ["--target-columns", "other", "--trials", 2]
+        assert run(tmp_path / "two.csv", tmp_path / f"study-{unit}", *more) == 0
+        assert "rmse of the validation part, in deviations of the targets" in capsys.readouterr().out
+        found.append(trials(tmp_path / f"study-{unit}")["value"])
+    assert found[1].to_list() == pytest.approx(found[0].to_list(), rel=1e-4)
+
+
 def test_a_search_that_was_interrupted_goes_on(
     table: Path,
     study: Path,

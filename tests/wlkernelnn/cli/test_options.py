@@ -155,6 +155,7 @@ def test_help_is_for_people(parser: VerbParser, capsys: pytest.CaptureFixture[st
         ("--path x --sizes 1 2", "error: --sizes: expected 3 arguments"),
         ("--path x --config nowhere.yaml", "--config: nowhere.yaml: No such file"),
         ("--path x --config unknown.yaml", "unknown.yaml: 'colour' is not an option"),
+        ("--path x --config twice.yaml", "twice.yaml: .*'maybe' is there twice, in line 1 and in line 3"),
         ("--path x --config list.yaml", "list.yaml: expected options, got"),
         ("--path x --config broken.yaml", "broken.yaml: .*line 1, column 8"),
     ],
@@ -169,6 +170,7 @@ def test_errors_are_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("unknown.yaml").write_text("maybe: 3\ncolour: red\n")
+    Path("twice.yaml").write_text("maybe: 3\nkind: this\nmaybe: 4\n")
     Path("wrong.yaml").write_text("maybe: many\n")
     Path("list.yaml").write_text("- 3\n")
     Path("broken.yaml").write_text("maybe: [3\n")

@@ -99,6 +99,8 @@ METRICS = {
     "quadratic_kappa": Metric(_of_two(quadratic_kappa), True, "ordinal"),
 }
 _OF_PROBABILITIES = CLASS_SCORES | LEVEL_SCORES
+#: Scores in the unit of the target.
+IN_UNITS = ("rmse", "mae")
 
 
 def metrics_of(task: str | None = None) -> list[str]:
@@ -193,13 +195,32 @@ def _chosen(probability: np.ndarray, ordered: bool) -> np.ndarray:
     return np.asarray(np.eye(probability.shape[1])[decided(probability, ordered)])
 
 
-def score(name: str, target: ArrayLike, prediction: ArrayLike, ordered: bool = False) -> float:
+def comparable(name: str, scores: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """Scores of the targets that choices go by: of several, no target's unit makes it count for more.
+
+    Args:
+        name: A key of ``METRICS``.
+        scores: Of :func:`score_tasks`.
+        deviation: ``[tasks]``: standard deviations of the training targets.
+    """
+    return scores / deviation if name in IN_UNITS and len(scores) > 1 else scores
+
+
+def score(
+    name: str,
+    target: ArrayLike,
+    prediction: ArrayLike,
+    ordered: bool = False,
+    deviation: np.ndarray | None = None,
+) -> float:
     """The mean of :func:`score_tasks` over the tasks that have one.
 
-    NaN if none has, or a prediction is not finite: a task that went wrong does not improve the mean.
+    NaN if none has, or a prediction is not finite: a task that went wrong does not improve the mean. With
+    ``deviation``, a number for each task, the RMSE or MAE of each of several tasks is divided by it first.
     """
     target, prediction = np.asarray(target), np.asarray(prediction)
     scores = score_tasks(name, target, prediction, ordered)
+    scores = scores if deviation is None else comparable(name, scores, deviation)
     wrong = (~np.isnan(target) & ~np.isfinite(prediction)).any()
     return float("nan") if wrong or np.isnan(scores).all() else float(np.nanmean(scores))
 

@@ -75,7 +75,7 @@ class NetworkModule(TrainedModule):
     Args:
         net: What is trained.
         options: How.
-        metric: What validation logs as ``valid_<metric>``.
+        metric: What validation logs as ``valid_<metric>``; of several targets :func:`.metrics.comparable`.
         num_graphs: Of an epoch, for the schedule.
         weights: Of classes in the training loss, see :func:`balanced_weights`; default 1.
     """
@@ -112,7 +112,9 @@ class NetworkModule(TrainedModule):
     def on_validation_epoch_end(self) -> None:
         target, prediction = self.gathered(self._seen)
         self._seen.clear()
-        self.log_score(score(self.metric, target, prediction, self.model.task == "ordinal"))
+        net = self.model
+        deviation = net.target_std.cpu().numpy() if net.task == "regression" else None
+        self.log_score(score(self.metric, target, prediction, net.task == "ordinal", deviation))
 
     def configure_optimizers(self) -> Any:
         optimizer = self.adam(

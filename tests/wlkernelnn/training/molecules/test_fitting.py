@@ -25,6 +25,7 @@ from tests.inputs.molecules import (
 from wlkernelnn.datasets import BucketResampler, PackedGraphs
 from wlkernelnn.training import FitOptions, FitResult, fit, predict, score
 from wlkernelnn.training.molecules import fitting
+from wlkernelnn.training.molecules.metrics import score_tasks
 
 # What is learned and kept
 
@@ -72,6 +73,21 @@ def test_keeps_the_weights_of_the_best_epoch(make: Any, metric: str, ema_decay: 
     assert result.score == (max if metric == "roc_auc" else min)(scores)
     assert scores[result.epoch] == result.score
     assert score(metric, valid.measured.numpy(), predict(net, valid)) == pytest.approx(result.score, rel=1e-6)
+
+
+@pytest.mark.parametrize("metric", ["rmse", "mae"])
+def test_no_unit_of_a_target_chooses_the_epoch(metric: str) -> None:
+    """Of two targets, one in other units; at the start both are predicted with about the same error."""
+    data, found = regression_set(), []
+    sizes = data.arrays.node_ptr.diff().unsqueeze(1).numpy()
+    for unit in (1.0, 1000.0):
+        of_both = data.with_targets(np.concatenate([data.y.numpy(), unit * sizes], axis=1))
+        net, options = small_network(of_both), quick(epochs=6, lr=0.05, schedule="constant", metric=metric)
+        result = fit(net, of_both[:35], of_both[35:], options, progress=False)
+        found.append([epoch[f"valid_{metric}"] for epoch in result.history])
+        error = score_tasks(metric, of_both[35:].measured.numpy(), predict(net, of_both[35:]))
+        assert result.score == pytest.approx(float(np.mean(error / net.target_std.numpy())), rel=1e-4)
+    np.testing.assert_allclose(*found, rtol=1e-4)
 
 
 def test_the_best_epoch_need_not_be_the_last(

@@ -114,6 +114,15 @@ def test_prediction_that_is_no_number() -> None:
         assert score("rmse", np.array([[0.0, 0.0], [NAN, 0.0]]), prediction) == 0.5
 
 
+@pytest.mark.parametrize(("name", "expected"), [("rmse", (2 / 1 + 30 / 10) / 2), ("r2", None)])
+def test_scores_of_several_targets_in_their_deviations(name: str, expected: float | None) -> None:
+    target, prediction = np.array([[1.0, 5.0], [2.0, 9.0]]), np.array([[3.0, 35.0], [4.0, 39.0]])
+    found = score(name, target, prediction, deviation=np.array([1.0, 10.0]))
+    assert found == pytest.approx(expected or score(name, target, prediction))
+    alone = target[:, :1], prediction[:, :1]
+    assert score(name, *alone, deviation=np.array([7.0])) == score(name, *alone)
+
+
 def test_directions_and_tasks() -> None:
     smaller_is_better = {name for name, metric in METRICS.items() if not metric.maximize}
     assert smaller_is_better == {"rmse", "mae", "log_loss", "brier", "ece"}
