@@ -138,6 +138,10 @@ class _Rows:
 
 def _node_features(nodes: _Rows) -> tuple[np.ndarray, dict[str, Any]]:
     x = nodes.of("x")
+    if not nodes.ptr[-1]:  # rows that are not there tell their width
+        empty = (numpy_of(graph.x) for graph in nodes.graphs if graph.x is not None)
+        x = next((rows for rows in empty if rows.ndim == 2), None)
+        x = x if x is None or x.dtype.kind == "f" else x.astype(np.int64)
     if x is None or not x.shape[1]:
         return np.zeros((nodes.ptr[-1], 1), dtype=np.int64), {"node_dims": (1,)}
     if x.dtype.kind == "f":

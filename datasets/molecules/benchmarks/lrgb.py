@@ -76,13 +76,19 @@ def load_lrgb(name: str, root: str | os.PathLike[str] | None = None) -> PackedGr
     )
 
 
+def _is_newer(folder: Path, part: str) -> bool:
+    """Whether the published file changed since PyG processed it."""
+    raw, processed = (folder / stage / f"{part}.pt" for stage in ("raw", "processed"))
+    return raw.exists() and processed.exists() and raw.stat().st_mtime_ns > processed.stat().st_mtime_ns
+
+
 def _part(where: Path, name: str, part: str) -> LRGBDataset:
     try:
         where.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():
             # PyG warns of a file that is more than tensors before it reads it again, code and all.
             warnings.filterwarnings("error", message="Weights only load failed")
-            return LRGBDataset(str(where), name, part)
+            return LRGBDataset(str(where), name, part, force_reload=_is_newer(where / name, part))
     except UserWarning as warning:
         raise ValueError(
             f"{where / name}: a file of its folders raw and processed holds more than tensors, "

@@ -136,6 +136,16 @@ def test_graphs_without_features_or_targets() -> None:
         GraphKernelNetwork.from_data(data)
 
 
+@pytest.mark.parametrize("dtype", [torch.long, torch.uint8, torch.float])
+def test_a_graph_without_nodes_alone(dtype: torch.dtype) -> None:
+    """As among others: of its features only the width is known."""
+    edges = torch.tensor([[0, 1], [1, 0]])
+    full = Data(x=torch.tensor([[0, 1], [1, 0]], dtype=dtype), edge_index=edges, y=torch.ones(1))
+    empty = Data(x=full.x[:0], edge_index=edges[:, :0], y=torch.zeros(1))
+    network = GraphKernelNetwork.from_data([full, empty], hidden_channels=4)
+    assert predict(network, [empty]).tolist() == predict(network, [full, empty])[1:].tolist()
+
+
 def test_rows_of_edges_are_numbered_and_kept() -> None:
     rows = torch.tensor([[1, 0, 2], [1, 0, 2], [0, 0, 1], [-1, 5, 0]])
     data = PackedGraphs.from_pyg([path(edge_attr=rows)])
