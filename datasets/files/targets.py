@@ -210,10 +210,12 @@ def _targets(
             bounds = [row for row in wrong.tolist() if _CENSORED.match(str(frame[name].iloc[row]))]
             if bounds and not binary:
                 rows = ", ".join(place(frame, row) for row in bounds[:5]) + (", …" if len(bounds) > 5 else "")
+                first = str(frame[name].iloc[bounds[0]])
+                learned = ", or have networks learn from bounds (censored)" if _BOUND.match(first) else ""
                 raise ValueError(
                     f"{source}: column {name!r}: {len(bounds):,} cells are bounds and not values, such as "
-                    f"{frame[name].iloc[bounds[0]]!r}: {rows}; leave these rows out or their cells blank, "
-                    "give values for them, or have networks learn from bounds (censored)"
+                    f"{first!r}: {rows}; leave these rows out or their cells blank, or give values for "
+                    f"them{learned}"
                 )
             where = f"{source}: {place(frame, int(wrong[0]))}, column {name!r}"
             words = not binary and np.isnan(values).all()

@@ -94,7 +94,7 @@ class Graph:
             return self.steps[0]
         if level >= len(self.steps):
             raise ValueError(
-                f"the layer needs the colours after {self.first + level + 1} iterations, "
+                f"the layer needs the colours after {self.first + level + 1} iterations or more, "
                 f"the quotient has {self.first + len(self.steps)}"
             )
         return self.steps[level]

@@ -250,7 +250,7 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
         """How similar the most similar training molecule is, of a kernel machine.
 
         Args:
-            X: SMILES ``[n]``.
+            X: As of ``fit``.
 
         Returns:
             The similarity, from 0 to 1, and the position of that molecule in the ``X`` of ``fit``, ``[n]``

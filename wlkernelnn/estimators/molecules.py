@@ -81,12 +81,13 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         """Train the model.
 
         Args:
-            X: SMILES or RDKit's molecules ``[n]``: a list, an array, or a column of pandas, Polars or Arrow.
+            X: SMILES or RDKit's molecules ``[n]``: a list, an array, or a column of pandas, Polars or Arrow;
+                of estimators of graphs these, see the class.
             y: Targets ``[n]``, or ``[n, T]`` with NaN where one is missing (every row has at least one).
             devices: Processes that train a network together, see :class:`~wlkernelnn.training.FitOptions`.
 
         Raises:
-            TypeError: X is no list of SMILES.
+            TypeError: X is no list of SMILES (or of graphs).
             ValueError: A SMILES gives no molecule or has no target, y has another length or holds something
                 else than numbers, or an argument is out of its range.
         """
@@ -103,14 +104,14 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         """Values in the unit of the targets, floats ``[n]`` or ``[n, T]``.
 
         Args:
-            X: SMILES ``[n]``.
+            X: As of ``fit``.
             return_std: Also give the standard deviation of a new measurement, in the same shape. Networks
                 need at least 10 validation molecules for it: several with less give the deviation over the
                 networks, which is too small, and warn.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            TypeError, ValueError: X is no list of SMILES, or one gives no molecule; or there is one network
+            TypeError, ValueError: X is not as of ``fit``, or one gives no molecule; or there is one network
                 alone, with less than 10 validation molecules.
         """
         if not return_std:
@@ -152,7 +153,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            TypeError, ValueError: X is no list of SMILES, one gives no molecule, or y is not as in ``fit``.
+            TypeError, ValueError: X is not as of ``fit``, one gives no molecule, or y is not as in ``fit``.
         """
         check_is_fitted(self)
         frame = target_frame(y, X)
@@ -188,7 +189,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
     Args:
         class_weight: Of networks, how much molecules of a class count in the loss: ``"balanced"``, see
-            :class:`~wlkernelnn.training.FitOptions`; a number for each class, 1 of those that are not named
+            :class:`~wlkernelnn.training.FitOptions`; a dict with a number for each class, 1 if not named
             (of targets ``[n, T]`` of 0 and of 1); or ``None``, all alike.
         levels: Of networks (``model="wl"`` or ``"stack"``) with a single target: all classes, from the least
             to the greatest, if they have an order that is to be learned.
@@ -213,13 +214,14 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
         """Train the model.
 
         Args:
-            X: SMILES or RDKit's molecules ``[n]``: a list, an array, or a column of pandas, Polars or Arrow.
+            X: SMILES or RDKit's molecules ``[n]``: a list, an array, or a column of pandas, Polars or Arrow;
+                of estimators of graphs these, see the class.
             y: Classes of any names ``[n]``, or 0 and 1 ``[n, T]`` with NaN where one is missing (every
                 row has at least one).
             devices: Processes that train a network together, see :class:`~wlkernelnn.training.FitOptions`.
 
         Raises:
-            TypeError: X is no list of SMILES.
+            TypeError: X is no list of SMILES (or of graphs).
             ValueError: A SMILES gives no molecule or has no target, y has another length or other classes, or
                 an argument is out of its range.
         """
@@ -255,7 +257,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            TypeError, ValueError: X is no list of SMILES, or one gives no molecule.
+            TypeError, ValueError: X is not as of ``fit``, or one gives no molecule.
         """
         found = self._predict(X)
         if isinstance(self.classes_, list):
@@ -267,7 +269,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            TypeError, ValueError: X is no list of SMILES, or one gives no molecule.
+            TypeError, ValueError: X is not as of ``fit``, or one gives no molecule.
         """
         found = self._predict(X)
         if isinstance(self.classes_, list):
@@ -281,7 +283,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
 
         Raises:
             NotFittedError: ``fit`` has not been called.
-            TypeError, ValueError: X is no list of SMILES, one gives no molecule, or y has another length,
+            TypeError, ValueError: X is not as of ``fit``, one gives no molecule, or y has another length,
                 another number of targets or another kind of classes than ``fit`` was given.
         """
         check_is_fitted(self)

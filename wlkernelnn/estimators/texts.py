@@ -51,7 +51,8 @@ class TextClassifier(StringEstimator):
         max_length: Read so many tokens of a text; default all.
         min_count: Tokens that the training texts have less often are one unknown token; runs that fewer
             texts have are none of the machine's.
-        embeddings_path: File of word vectors in GloVe's format; default vectors that are learned alone.
+        embeddings_path: File of word vectors in the text format of GloVe, word2vec or fastText; default
+            vectors that are learned alone.
         embedding_channels: Width of those.
         freeze_embeddings: Vectors of the file stay as they are.
         ensemble_size: Networks, which differ in their seeds and predict by their mean.
@@ -63,7 +64,7 @@ class TextClassifier(StringEstimator):
         validation_fraction: Part of the texts, drawn with its share of each class, on which the best epoch is
             chosen; 0 for the last epoch. All other texts are trained on.
         class_weight: How much texts of a class count in the loss: ``"balanced"``, so that all classes count
-            alike; a number for each class, 1 of those that are not named; or ``None``, all alike.
+            alike; a dict with a number for each class, 1 of those that are not named; or ``None``, all alike.
         network_options, fit_options: Any other options of the two.
         random_state: Seed of all that is drawn.
         progress: Show a progress bar.

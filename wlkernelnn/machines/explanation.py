@@ -102,6 +102,9 @@ def explain(machine: Explainable, graphs: Any, *, most: int = 10, neighbours: in
     check_count("neighbours", neighbours, least=0)
     if isinstance(machine, LinearMachine):
         return _of_linear(machine, graphs, most)
+    if not isinstance(machine, Explainable):
+        hint = ": of an estimator give machine_, and packed molecules" if hasattr(machine, "machine_") else ""
+        raise TypeError(f"machine must be a machine on kernels, got {type(machine).__name__}{hint}")
     process, slope, intercept = _process(machine)
     targets = process.targets_
     parts = targets[0].kernels

@@ -78,7 +78,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
     >>> mean, std = machine.predict(["CCCC", "CCO"], return_std=True)
 
     Exact, it takes n³ / 3 operations and 16 n² bytes for each target: 1.6 GB for 10,000 rows. With
-    ``num_landmarks`` m it takes n m² operations and 16 n m bytes.
+    ``num_landmarks`` m it takes n m² operations and 16 n m bytes. Targets that are all the same, such as that
+    of a single row, are predicted with deviation 0.
 
     Args:
         kernel: A kernel in scikit-learn's protocol, on any structures that it takes. The terms of a sum are

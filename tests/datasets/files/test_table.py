@@ -318,6 +318,12 @@ def test_bounds_in_place_of_values_are_named(tmp_path: Path) -> None:
         ValueError, match=r"column 'pX': 2 cells are bounds .* '>10': data row 2 \(line 3\), "
     ):
         numeric_targets(read_table(path), ["pX"], path)
+    for cell, learned in (
+        (">10", "r give values for them, or have networks learn"),
+        ("~5", "or give values for them$"),
+    ):
+        with pytest.raises(ValueError, match=learned):
+            numeric_targets(pd.DataFrame({"pX": [cell]}), ["pX"], "table")
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_float32(kind: type, options: dict[str, Any], depth: int) -> None:
 def test_too_few_iterations(kind: type, options: dict[str, Any], depth: int) -> None:
     layer = make(kind, options, True)
     if depth:
-        message = f"needs the colours after {depth} iterations, the quotient has {depth - 1}"
+        message = f"needs the colours after {depth} iterations or more, the quotient has {depth - 1}"
         with pytest.raises(ValueError, match=message):
             outputs(layer, depth - 1, torch.randn(7, D, dtype=torch.float64))
 

@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 from torch_geometric.data import Data
 
+from wlkernelnn import MoleculeRegressor
 from wlkernelnn.datasets import PackedGraphs, featurize
 from wlkernelnn.kernels import (
     DescriptorKernel,
@@ -213,6 +214,11 @@ def test_mistakes_are_named() -> None:
     machine = GaussianProcess(RandomWalkKernel(normalize=True)).fit(SMILES, VALUES)
     with pytest.raises(TypeError, match="sums are explained exactly, got RandomWalkKernel"):
         explain(machine, NEW)
+    estimator = MoleculeRegressor().fit(SMILES, VALUES)
+    with pytest.raises(
+        TypeError, match="machine must be a machine on kernels, got MoleculeRegressor: of an est"
+    ):
+        explain(estimator, NEW)
     of_numbers = GaussianProcess(RBF()).fit(VALUES[:, None], VALUES)
     with pytest.raises(TypeError, match="explained exactly, got RBF"):
         explain(of_numbers, VALUES[:, None])

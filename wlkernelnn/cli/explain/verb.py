@@ -41,10 +41,10 @@ class ExplainOptions:
             more than 200 atoms have it in their first row only.
         max_length: Longer SMILES, in characters, give no molecule.
         on_invalid: Rows that give no molecule: "skip" lists them in rejects.csv, "raise" stops.
-        drawings: How many molecules are drawn, from the first on, as row-1.svg, ...: red atoms add, blue ones
-            take away; a molecule's largest contribution has the strongest colour (if it is at least a
-            hundredth of the targets' standard deviation, or of log-odds). Molecules of more than 200 atoms
-            are left out.
+        drawings: How many molecules are drawn, from the first on, as row-1.svg, ... (of several targets or
+            classes row-1_target-1.svg, ...): red atoms add, blue ones take away; a molecule's largest
+            contribution has the strongest colour (if it is at least a hundredth of the targets' standard
+            deviation, or of log-odds). Molecules of more than 200 atoms are left out.
         batch_size: Molecules at once.
     """
 

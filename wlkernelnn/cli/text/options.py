@@ -82,8 +82,8 @@ class VectorOptions:
     """Vectors of tokens, of classifiers.
 
     Args:
-        embeddings_path: A file of word vectors in GloVe's format, as text or .gz; by default vectors are
-            learned from the training texts alone.
+        embeddings_path: A file of word vectors in the text format of GloVe, word2vec or fastText, or .gz of
+            it; by default vectors are learned from the training texts alone.
         freeze_embeddings: Vectors of the file stay as they are.
         embedding_channels: Width of vectors that are learned alone.
     """
