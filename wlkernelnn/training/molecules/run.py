@@ -14,7 +14,7 @@ from pytorch_lightning.callbacks import Callback
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.machines.parts import about_data, names_of
-from wlkernelnn.models import NETWORKS
+from wlkernelnn.models import NETWORKS, GraphNetwork
 from wlkernelnn.models.base.outputs import outputs_of
 from wlkernelnn.training.folder import (
     REPORT,
@@ -32,6 +32,7 @@ from wlkernelnn.utils.files import alone_in
 from .ensemble import Ensemble, load_ensemble
 from .fitting import check_fit, check_loss, fit
 from .metrics import get_metric
+from .prediction import predict
 from .recalibration import FILE as RECALIBRATION
 from .recalibration import LEAST_VALUES, NOTE
 from .scoring import check_target_names, parts_of, rows_of, scored
@@ -133,6 +134,12 @@ def train_run(
             resume=resume,
         )
         ensemble = load_ensemble(directory)
+        for i, net in enumerate(ensemble.networks):
+            if _says_one_thing(net, parts["train"]):
+                log.warning(
+                    f"network {i} predicts the same of all training graphs, though their targets differ: its "
+                    "units are 0 for all of them, or it learned nothing; take a smaller lr or another seed"
+                )
         if "valid" in parts:
             ensemble.recalibrate(parts["valid"])
         if ensemble.recalibration is not None:
@@ -146,6 +153,17 @@ def train_run(
             )
         more: dict[str, Any] = {NOTE: ensemble.recalibration is not None}
         return ensemble, scored(directory, ensemble, parts, seconds_of(finished_folders(directory)), **more)
+
+
+def _says_one_thing(net: GraphNetwork, train: PackedGraphs) -> bool:
+    """Whether a network makes no difference between graphs with other targets (the first 256 tell)."""
+    some = train[: min(len(train), 256)]
+    target = some.measured.numpy()
+    known = ~np.isnan(target).all(axis=0)
+    if not known.any() or not np.ptp(np.nan_to_num(target[:, known]), axis=0).any():
+        return False
+    unit = net.target_std.cpu().numpy() if net.task == "regression" else 1.0
+    return bool((np.ptp(predict(net, some) / unit, axis=0) < 1e-6).all())
 
 
 def ensemble_options(options: FitOptions, ensemble_size: int) -> list[FitOptions]:

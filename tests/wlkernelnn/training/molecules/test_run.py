@@ -25,7 +25,9 @@ from tests.inputs.molecules import (
 from tests.wlkernelnn.training.runs import SPLIT, run
 from wlkernelnn.datasets import PackedGraphs, molecule_ids, molecules_from, random_split
 from wlkernelnn.datasets.molecules.probe import probed
-from wlkernelnn.training import DivergedError, load_checkpoint, load_ensemble, score
+from wlkernelnn.models import GraphNetwork
+from wlkernelnn.training import DivergedError, FitResult, fit, load_checkpoint, load_ensemble, score
+from wlkernelnn.training.molecules import run as run_module
 
 
 def test_files_of_a_run(folder: Path) -> None:
@@ -42,6 +44,27 @@ def test_files_of_a_run(folder: Path) -> None:
     history = pd.read_csv(folder / "model_1" / "history.csv")
     assert history.columns.tolist() == ["epoch", "train_loss", "valid_loss", "valid_rmse"]
     assert history["epoch"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("make", [regression_set, classification_set])
+def test_networks_whose_units_died_are_told(
+    make: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "network 0 predicts the same of all training graphs, though their targets differ"
+    rows = np.random.default_rng(0).permutation(56)
+    split = {"train": rows[:30], "valid": rows[30:44], "test": rows[44:]}
+    run(tmp_path / "alive", data=make(), split_idx=split, ensemble_size=1)
+    assert said not in caplog.text
+
+    def fit_and_kill(net: GraphNetwork, *arguments: Any, **more: Any) -> FitResult:
+        result = fit(net, *arguments, **more)
+        with torch.no_grad():
+            net.head.lins[0].bias.fill_(-1e6)  # type: ignore[operator, index, union-attr]
+        return result
+
+    monkeypatch.setattr(run_module, "fit", fit_and_kill)
+    run(tmp_path / "dead", data=make(), split_idx=split, ensemble_size=1)
+    assert caplog.text.count(said) == 1
 
 
 def test_molecules_in_two_parts_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
