@@ -102,13 +102,17 @@ def export_network(
 
     Raises:
         ValueError: Another ending, fewer than two graphs, or graphs that do not fit the networks.
-        TypeError: ``data`` is not a packed store nor graphs of PyG.
+        TypeError: ``networks`` is something else, or ``data`` is not a packed store nor graphs of PyG.
         ImportError: ONNX is wanted, and its packages are not installed.
     """
     path = Path(path)
     if path.suffix not in ENDINGS:
         raise ValueError(f"path: expected a name in {' or '.join(ENDINGS)}, got {path}")
-    several = [networks] if isinstance(networks, GraphNetwork) else list(networks)
+    several = list(networks) if isinstance(networks, Sequence | torch.nn.ModuleList) else [networks]
+    for net in several:
+        if not isinstance(net, GraphNetwork):
+            expected = "a network of this package, or several (Ensemble.networks)"
+            raise TypeError(f"networks: expected {expected}, got {type(net).__name__}")
     if len({net.edge_values for net in several}) != 1:
         raise ValueError("networks: expected at least one, and the same edge_values of all")
     graphs = several[0].packed("data", data)

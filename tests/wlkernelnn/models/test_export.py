@@ -70,6 +70,8 @@ def test_gradients_of_an_exported_network() -> None:
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"networks: expected a network of this package, .*, got Linear"):
+        export_network(torch.nn.Linear(1, 1), tmp_path / "n.pt2", [])  # type: ignore[arg-type]
     net, data = GraphKernelNetwork([4], hidden_channels=8), graphs(["C", "CC"], "ogb")
     with pytest.raises(ValueError, match=r"expected a name in \.pt2 or \.onnx, got .*model\.pt$"):
         export_network(net, tmp_path / "model.pt", data)
