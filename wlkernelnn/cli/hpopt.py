@@ -75,6 +75,7 @@ class Training:
         import numpy as np
 
         from wlkernelnn.training.hpopt import Pruning
+        from wlkernelnn.training.molecules.fitting import chooses_in_deviations
         from wlkernelnn.training.molecules.metrics import comparable
 
         parsed = Namespace(**{**vars(self.parsed), **trial.params})
@@ -90,7 +91,7 @@ class Training:
         finally:
             logger.setLevel(level)
             shutil.rmtree(directory, ignore_errors=True)
-        if "targets" not in report or not math.isfinite(report["valid"]):
+        if not chooses_in_deviations(self.data) or not math.isfinite(report["valid"]):
             return float(report["valid"])
         deviation = np.nanstd(self.data.measured.numpy()[self.split_idx["train"]], axis=0)
         scores = np.array([*report["targets"]["valid"].values()], dtype=float)
@@ -118,7 +119,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.datasets.splits.parts import PARTS
     from wlkernelnn.training.folder import STUDY
     from wlkernelnn.training.hpopt import open_study, search
-    from wlkernelnn.training.molecules.fitting import check_fit
+    from wlkernelnn.training.molecules.fitting import check_fit, chooses_in_deviations
     from wlkernelnn.training.molecules.metrics import IN_UNITS, get_metric
     from wlkernelnn.training.options import FitOptions
     from wlkernelnn.utils.files import alone_in, atomic_path, json_digest, write_text
@@ -179,7 +180,7 @@ def main(argv: list[str] | None = None) -> None:
         with atomic_path(directory / TRIALS) as temporary:
             study.trials_dataframe(columns).to_csv(temporary, index=False)
         draw_study(directory / PICTURE, study, metric)
-    in_deviations = metric in IN_UNITS and data.num_tasks > 1
+    in_deviations = metric in IN_UNITS and chooses_in_deviations(data)
     _show(study, metric, ", in deviations of the targets" if in_deviations else "", directory)
 
 

@@ -135,9 +135,10 @@ class FitOptions(LoopOptions):
         ema_decay: Decay of the moving average of the weights that is validated and kept, 0 for none. Early
             averages are shorter.
         metric: Score that chooses the epoch of networks and is named first, by default the set's own. The
-            RMSE or MAE of several targets is then in units of each one's deviation. One of rmse, mae, r2,
-            spearman; of classes roc_auc, average_precision, accuracy, balanced_accuracy, f1, mcc, log_loss,
-            brier, ece; of ordered ones quadratic_kappa too.
+            RMSE or MAE of several targets is then in units of each one's deviation (of published sets with
+            another metric than RMSE, as they publish it). One of rmse, mae, r2, spearman; of classes roc_auc,
+            average_precision, accuracy, balanced_accuracy, f1, mcc, log_loss, brier, ece; of ordered ones
+            quadratic_kappa too.
         class_weight: "balanced" weights graphs in the training loss so that all classes of a target count
             alike: by the number of graphs over that of classes times that of the graph's class (King and
             Zeng 2001). Probabilities are then those of classes that are equally frequent. Or a weight of

@@ -120,7 +120,7 @@ def fit(
     if options.ema_decay:
         averaged.append(WeightAveraging(multi_avg_fn=partial(_move_average, options.ema_decay)))
     return train_module(
-        NetworkModule(net, options, metric, len(loader.positions()), weights),
+        NetworkModule(net, options, metric, len(loader.positions()), weights, chooses_in_deviations(train)),
         loader,
         None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.depth_for(valid)),
         origin={"train": train, "valid": valid, "network": [type(net).__name__, net.config]},
@@ -146,6 +146,15 @@ def check_fit(train: PackedGraphs, valid: PackedGraphs | None, task: str, option
         raise ValueError("class_weight is of classes, and the targets are numbers of a regression")
     _resampler(train, options)  # refuses targets that have no buckets
     return metric
+
+
+def chooses_in_deviations(data: PackedGraphs) -> bool:
+    """Whether choices go by errors in units of the deviations of several targets.
+
+    Not of a published set with another metric than RMSE, such as QM8, which publishes its mean MAE.
+    """
+    of_numbers = (data.task or "regression") == "regression" and data.num_tasks > 1
+    return of_numbers and data.metric in (None, DEFAULT_METRIC["regression"])
 
 
 def _can_be_scored(valid: PackedGraphs, metric: str, task: str) -> bool:

@@ -196,14 +196,14 @@ def _chosen(probability: np.ndarray, ordered: bool) -> np.ndarray:
 
 
 def comparable(name: str, scores: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """Scores of the targets that choices go by: of several, no target's unit makes it count for more.
+    """Scores of targets, such that no target's unit makes it count for more: errors in units of deviations.
 
     Args:
         name: A key of ``METRICS``.
         scores: Of :func:`score_tasks`.
         deviation: ``[tasks]``: standard deviations of the training targets.
     """
-    return scores / deviation if name in IN_UNITS and len(scores) > 1 else scores
+    return scores / deviation if name in IN_UNITS else scores
 
 
 def score(
@@ -216,7 +216,7 @@ def score(
     """The mean of :func:`score_tasks` over the tasks that have one.
 
     NaN if none has, or a prediction is not finite: a task that went wrong does not improve the mean. With
-    ``deviation``, a number for each task, the RMSE or MAE of each of several tasks is divided by it first.
+    ``deviation``, a number for each task, the RMSE or MAE of each is divided by it first.
     """
     target, prediction = np.asarray(target), np.asarray(prediction)
     scores = score_tasks(name, target, prediction, ordered)

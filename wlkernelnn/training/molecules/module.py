@@ -75,9 +75,10 @@ class NetworkModule(TrainedModule):
     Args:
         net: What is trained.
         options: How.
-        metric: What validation logs as ``valid_<metric>``; of several targets :func:`.metrics.comparable`.
+        metric: What validation logs as ``valid_<metric>``.
         num_graphs: Of an epoch, for the schedule.
         weights: Of classes in the training loss, see :func:`balanced_weights`; default 1.
+        in_deviations: The metric is in units of the targets' deviations.
     """
 
     shares_batches = True
@@ -90,8 +91,10 @@ class NetworkModule(TrainedModule):
         metric: str,
         num_graphs: int,
         weights: Tensor | None = None,
+        in_deviations: bool = False,
     ) -> None:
         super().__init__(net, options, metric, get_metric(metric).maximize)
+        self.in_deviations = in_deviations
         self.register_buffer("weights", weights, persistent=False)
         self.num_graphs = num_graphs
         self._seen: list[tuple[np.ndarray, ...]] = []
@@ -113,7 +116,7 @@ class NetworkModule(TrainedModule):
         target, prediction = self.gathered(self._seen)
         self._seen.clear()
         net = self.model
-        deviation = net.target_std.cpu().numpy() if net.task == "regression" else None
+        deviation = net.target_std.cpu().numpy() if self.in_deviations else None
         self.log_score(score(self.metric, target, prediction, net.task == "ordinal", deviation))
 
     def configure_optimizers(self) -> Any:

@@ -119,8 +119,6 @@ def test_scores_of_several_targets_in_their_deviations(name: str, expected: floa
     target, prediction = np.array([[1.0, 5.0], [2.0, 9.0]]), np.array([[3.0, 35.0], [4.0, 39.0]])
     found = score(name, target, prediction, deviation=np.array([1.0, 10.0]))
     assert found == pytest.approx(expected or score(name, target, prediction))
-    alone = target[:, :1], prediction[:, :1]
-    assert score(name, *alone, deviation=np.array([7.0])) == score(name, *alone)
 
 
 def test_directions_and_tasks() -> None:
