@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,12 +92,13 @@ def load_glove(
     width, num_repeated = 0, 0
     with opened(path) as file:
         first = [*itertools.islice(file, 2)]
+        first[:1] = [line.removeprefix(BOM_UTF8) for line in first[:1]]
         for number, line in enumerate(itertools.chain(first, file), 1):
             line = line.rstrip()
             if not line or (number == 1 and _is_header(first)):
                 continue
             blanks = line.count(b" ")
-            width = width or blanks
+            width = width or (0 if b"\t" in line else blanks)
             if blanks != width or not width:
                 _check_width(path, number, line, width)
                 continue
@@ -126,9 +128,9 @@ def load_glove(
 
 def _is_header(lines: Sequence[bytes]) -> bool:
     """Whether the first of two lines says how many words there are, and how many numbers the second has."""
-    if len(lines) < 2 or not re.fullmatch(rb"\d+ \d+", lines[0].rstrip()):
+    if not re.fullmatch(rb"\d+ \d+", lines[0].rstrip()):
         return False
-    return int(lines[0].split()[1]) == lines[1].rstrip().count(b" ")
+    return len(lines) < 2 or int(lines[0].split()[1]) == lines[1].rstrip().count(b" ")
 
 
 def _check_width(path: Path, number: int, line: bytes, width: int) -> None:

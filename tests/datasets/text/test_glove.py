@@ -73,6 +73,12 @@ def test_first_lines_that_say_how_many_there_are(tmp_path: Path) -> None:
     assert words.weight.tolist() == [[1], [3]]
 
 
+@pytest.mark.parametrize("header", ["", "2 2\n"])
+def test_byte_order_marks(tmp_path: Path, header: str) -> None:
+    text = f"{header}the 1 2\na 3 4\n".encode("utf-8-sig")
+    assert load_glove(write(tmp_path, text), Vocabulary(["the", "a"])).weight.tolist() == [[1, 2], [3, 4]]
+
+
 def test_a_file_without_any_of_the_words(tmp_path: Path) -> None:
     vectors = load_glove(write(tmp_path), Vocabulary("xy"))
     assert vectors.weight.tolist() == [[0, 0, 0]] * 2
@@ -84,6 +90,8 @@ def test_a_file_without_any_of_the_words(tmp_path: Path) -> None:
     [
         ("", "the file is empty"),
         ("\n\n", "the file is empty"),
+        ("2 3\n", "the file is empty"),  # but for word2vec's first line
+        ("the\t1 2\n", r"line 1: expected a word and its numbers with a blank between each, got 'the\\t1 2'"),
         ("the\n", "line 1: expected a word and its numbers with a blank between each, got 'the'"),
         ("the 1 2\n\nb 1\n", "line 3: expected 2 numbers as in the first line, got 1"),
         ("the 1 2\nb\n", "line 2: expected 2 numbers as in the first line, got 0"),
