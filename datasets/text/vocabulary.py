@@ -101,7 +101,7 @@ class Vocabulary:
         """Ids of tokens, int64 ``[number of tokens]``. A ``str`` is a text of characters.
 
         Raises:
-            TypeError: A token is not a ``str``, such as a number.
+            TypeError: A token for which the unknown one would stand is not a ``str``, such as a number.
             ValueError: A token is not in the vocabulary, and there is no unknown token to stand for it.
         """
         if self.unknown is not None:

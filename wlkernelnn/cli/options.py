@@ -28,12 +28,12 @@ class _Loader(yaml.SafeLoader):
     """Reads 1e5 as a number, as people do (YAML 1.1 wants 1.0e+5), and refuses a name that is there twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        lines: dict[str, int] = {}
+        marks: dict[str, yaml.Mark] = {}
         for key, _ in node.value:
-            line = key.start_mark.line + 1
-            if isinstance(key.value, str) and lines.setdefault(key.value, line) != line:
-                first = lines[key.value]
-                raise ValueError(f"{key.value!r} is there twice, in line {first} and in line {line}")
+            mark = key.start_mark
+            if isinstance(key.value, str) and (first := marks.setdefault(key.value, mark)) is not mark:
+                where = f"in line {first.line + 1} and in line {mark.line + 1}"
+                raise ValueError(f"{key.value!r} is there twice, {where}")
         return super().construct_mapping(node, deep)
 
 

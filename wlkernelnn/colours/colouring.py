@@ -71,8 +71,9 @@ class Colouring:
     ) -> None:
         self.quotient, self.edge_index, self.loops = quotient, edge_index, loops
         self.edge_kind, self.edge_first = edge_kind, edge_first
-        #: Layers that were compared with themselves by nodes, and in which cases, as in training or not.
-        self.checked: WeakKeyDictionary[MessagePassing, set[object]] = WeakKeyDictionary()
+        #: Layers that were compared with themselves by nodes, in which cases, as in training or not, and how
+        #: many batches could not tell; −1: one could.
+        self.checked: WeakKeyDictionary[MessagePassing, dict[object, int]] = WeakKeyDictionary()
         #: From each level to the next.
         self.steps: list[Step] = []
         sources = quotient.first.numel()

@@ -27,6 +27,8 @@ from .rowwise import is_rowwise_container, is_rowwise_module, writes_forward
 from .sums import has_own_methods, with_fast_sums
 from .tracing import CannotGoByColours
 
+# In the place of the number of batches that could not tell a layer apart: one did.
+TOLD = -1
 _KNOWN = (
     pyg.GCNConv,
     pyg.SAGEConv,
@@ -135,23 +137,29 @@ def run_layer(
     """
     if isinstance(conv, KernelConv):
         return _run_kernel_layer(conv, colours, level, nodes, edges)
-    for state in _states(nodes):
-        if conv.node_dim not in (0, -state.dim()):
+    states = _states(nodes)
+    known = least_level(conv) or (_is_known(conv) and all(state.dim() > 1 for state in states))
+    for state in states:
+        # Other layers may take arguments of other shapes.
+        if known and conv.node_dim not in (0, -state.dim()):
             raise CannotGoByColours(
                 f"{type(conv).__name__} with node_dim={conv.node_dim} has no row per node in states of shape "
                 f"{list(state.shape)}"
             )
     if least_level(conv):
         return _run_gcn(conv, colours, level, nodes, edges)
-    if not _is_known(conv):
-        checked = colours.checked.setdefault(conv, set())
+    if not known:
+        checked = colours.checked.setdefault(conv, {})
         # Without loops, or where all rows are alike, layers look right that are not.
         given = tuple(nodes), tuple(edges), plain(others)
         case = settings(conv), given, colours.loops is not None, colours.count("node", level) > 1
-        if case not in checked:
-            compare_with_nodes(_run, conv, colours, level, nodes, edges, index, others)
-            if _tells_layers_apart(colours, level):
-                checked.add(case)
+        number = checked.get(case, 0)
+        if number != TOLD:
+            tells = _tells_layers_apart(colours, level)
+            # Until a batch tells, the first, second, fourth, … that does not is compared as well.
+            if tells or number & (number + 1) == 0:
+                compare_with_nodes(_run, conv, colours, level, nodes, edges, index, others)
+            checked[case] = TOLD if tells else number + 1
     return _run(conv, colours, level, nodes, edges, index, others)
 
 
@@ -160,10 +168,10 @@ def _tells_layers_apart(colours: Colouring, level: int) -> bool:
 
     It has nodes of several degrees, and one with two neighbours that are alike.
     """
-    degree = colours.edge_index[0].bincount()
-    step = colours.steps[level]
-    edges = torch.stack([*step.edge_index, step.kind])
-    return degree[degree > 0].unique().numel() > 1 and edges.unique(dim=1).size(1) < edges.size(1)
+    degree, step = colours.edge_index[0].bincount(), colours.steps[level]
+    pair = step.edge_index[1] * step.size[0] + step.edge_index[0]
+    edge = pair * colours.count("edge") + step.kind
+    return degree[degree > 0].unique().numel() > 1 and edge.unique().numel() < edge.numel()
 
 
 def _run(
@@ -180,7 +188,7 @@ def _run(
     pairs = {name: _pair(value, step) for name, value in nodes.items()}
     edge_index = step.edge_index
     stacked = not _takes_pairs(conv, nodes)
-    flat = all(state.dim() == 2 for state in _states(nodes))
+    flat = all(state.dim() == 2 and state.is_floating_point() for state in _states(nodes))
     fast = with_fast_sums(conv, step.edges, step.kind, edges) if flat and not stacked else None
     if fast is not None:
         conv = fast

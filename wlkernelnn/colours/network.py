@@ -99,7 +99,7 @@ class ColourNetwork(nn.Module):
         self.training = training
         self.roles, self.rowwise = roles, rowwise
         self._programs: dict[Any, Program] = {}
-        self._checked: WeakKeyDictionary[MessagePassing, set[object]] = WeakKeyDictionary()
+        self._checked: WeakKeyDictionary[MessagePassing, dict[object, int]] = WeakKeyDictionary()
         #: Why the first batch that went by nodes did, "" while none has.
         self.went_by_nodes = ""
         if not self._takes_data:

@@ -26,7 +26,7 @@ class Kind:
         rows: "node", "edge" or "plain".
         level: Of nodes: how many iterations of colours decide a row.
         several: Whether it is a tuple of such values.
-        role: The role of an argument, or "count": the number of rows.
+        role: The role of an argument, or "count of node" or "count of edge": their number.
         reason: Of plain values with a row per node: why they are not of colours.
     """
 

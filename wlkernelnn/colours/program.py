@@ -90,8 +90,12 @@ class _Runner(Interpreter):
                     )
             several = [self.env[other] for other in check.aligned if isinstance(self.env[other], Tensor)]
             if len({value.dim() for value in several}) > 1:
-                shapes = " and ".join(str(list(value.shape)) for value in several)
-                raise CannotGoByColours(f"{check.place} pairs nodes with nodes: its arguments are {shapes}")
+                rows = check.rows[0]
+                shapes = (", ".join([rows[0].upper(), *map(str, value.shape[1:])]) for value in several)
+                raise CannotGoByColours(
+                    f"{check.place} pairs {rows}s with {rows}s: its arguments have the shapes "
+                    f"[{'] and ['.join(shapes)}]; give them as many dimensions each, as h.unsqueeze(1)"
+                )
         return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, cast
 
 import torch_geometric
@@ -67,12 +68,13 @@ class Rewriter:
     def _is_rows(self, value: Any) -> bool:
         return isinstance(value, Node) and self.kind[value].rows != "plain"
 
-    def _is_count(self, value: Any) -> bool:
-        return isinstance(value, Node) and self.kind[value].role == "count"
+    def _is_count(self, rows: str, value: Any) -> bool:
+        """Whether a value is the number of nodes, or of edges."""
+        return isinstance(value, Node) and self.kind[value].role == f"count of {rows}"
 
     def _rows(self, values: Any) -> Kind | None:
         """The rows that all these values can be had as: of the highest level, or of kinds of edges."""
-        kinds = [kind for kind in self._kinds(values) if kind.role != "count"]
+        kinds = [kind for kind in self._kinds(values) if not kind.role.startswith("count of ")]
         tensors = [kind for kind in kinds if kind.rows != "plain" or kind.role != "constant"]
         if not tensors or len({kind.rows for kind in tensors}) > 1 or tensors[0].rows == "plain":
             return None
@@ -83,7 +85,7 @@ class Rewriter:
 
         def lifted(node: Node) -> Node:
             kind = self.kind[node]
-            if kind.role == "count" and sizes:
+            if kind.role == f"count of {rows.rows}" and sizes:
                 return self.new.call_method("count", (self.colours, rows.rows, rows.level))
             if kind.rows != "node" or kind.level == rows.level:
                 return self.value[node]
@@ -171,15 +173,15 @@ class Rewriter:
                 self._set(node, shape, Kind(role=f"shape of {kind.rows}"))
                 return
             if asks_for_rows(node, kind):
-                number = "num_edges" if "edge" in (kind.rows, kind.role.rpartition(" ")[2]) else "num_nodes"
-                count = self.new.call_function(getattr, (self.colours, number))
-                self._set(node, count, Kind(role="count"))
+                of = "edge" if "edge" in (kind.rows, kind.role.rpartition(" ")[2]) else "node"
+                count = self.new.call_function(getattr, (self.colours, f"num_{of}s"))
+                self._set(node, count, Kind(role=f"count of {of}"))
                 return
             if node.target is operator.getitem and kind.role.startswith("shape of "):
                 self._set(node, self.new.node_copy(node, self._as_node), Kind(role="constant"))
                 return
         rows = self._rows([node.args, node.kwargs])
-        how = None if rows is None else by_rows(node, self._is_rows, self._is_count)
+        how = None if rows is None else by_rows(node, self._is_rows, partial(self._is_count, rows.rows))
         if isinstance(first, Node) and self._is_rows(first) and writes(node):
             if rows is None or how is None or self._as(first, rows) is not self.value[first]:
                 raise self._error(
@@ -211,9 +213,9 @@ class Rewriter:
         reason = next((kind.reason for kind in kinds if kind.reason), "")
         if any(kind.rows != "plain" for kind in kinds):
             reason = reason or f"it depends on {place_of(self.net, node)}, which colours do not decide"
-        same = (
-            ("constant", "count") if getattr(node.target, "__module__", "") == "_operator" else ("constant",)
-        )
+        same = ["constant"]
+        if getattr(node.target, "__module__", "") == "_operator":
+            same += ["count of node", "count of edge"]
         role = "constant" if kinds and all(kind.role in same for kind in kinds) else ""
         self._set(node, self.new.node_copy(node, self._as_node), Kind(role=role, reason=reason))
 

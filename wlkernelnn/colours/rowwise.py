@@ -149,19 +149,20 @@ def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any]
         weights = args.get(2 if name == "bilinear" else 1, args.get("weight"))
         return ByRows(2 if name == "matmul" else 0) if is_rows(args.get(0)) and not is_rows(weights) else None
     if name in _ELEMENTWISE:
-        return ByRows(aligned=True)
+        return ByRows(aligned=name not in ("to", "type_as"))  # whose second argument gives its type alone
     if name == "getitem":
         return _by_index(args[1])
     if name in ("view", "reshape", "expand", "repeat"):
         sizes = list(node.args[1:])
         sizes = list(sizes[0]) if sizes and isinstance(sizes[0], (list, tuple)) else sizes
-        kept = bool(sizes) and (is_count(sizes[0]) or sizes[0] == (1 if name == "repeat" else -1))
-        kept = kept and not any(map(is_count, sizes[1:]))  # there it is a size of something else
-        return (
-            ByRows(sizes=True)
-            if kept and (is_count(sizes[0]) or name in ("expand", "repeat") or -1 not in sizes[1:])
-            else None
-        )
+        if not sizes or any(map(is_count, sizes[1:])):  # there it is a size of something else
+            return None
+        if name == "repeat":
+            kept = sizes[0] == 1
+        else:
+            kept = is_count(sizes[0]) or (sizes[0] == -1 and (name == "expand" or -1 not in sizes[1:]))
+        # With more sizes than dimensions, expand and repeat put new ones before that of the rows.
+        return ByRows(len(sizes) if name in ("expand", "repeat") else 0, sizes=True) if kept else None
     if name == "flatten":
         return ByRows() if args.get(1, args.get("start_dim", 0)) == 1 else None
     if name == "dim" or (name == "getattr" and args[1] in ("dtype", "device")):

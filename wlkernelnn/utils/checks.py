@@ -40,8 +40,8 @@ def check_one_of(name: str, value: object, known: Collection[str]) -> None:
 
 
 def check_switch(name: str, value: object) -> None:
-    """Refuse what is no boolean, such as the word "False", which Python takes for true."""
-    if not isinstance(value, bool | np.bool_):
+    """Refuse what is neither true nor false, such as the word "False", which Python takes for true."""
+    if value not in (True, False):
         raise ValueError(f"{name} must be True or False, got {value!r}")
 
 

@@ -182,12 +182,13 @@ def test_unknown_layers_are_compared_with_nodes(layer: torch.nn.Module) -> None:
 
 
 class Pooled(torch.nn.Module):
-    def __init__(self, conv: torch.nn.Module) -> None:
+    def __init__(self, conv: torch.nn.Module, flatten: bool = False) -> None:
         super().__init__()
-        self.conv = conv
+        self.conv, self.flatten = conv, flatten
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-        return pyg.global_add_pool(self.conv(x, edge_index).flatten(1), batch)
+        h = self.conv(x, edge_index)
+        return pyg.global_add_pool(h.flatten(1) if self.flatten else h, batch)
 
 
 @pytest.mark.parametrize("method", ["message", "update"])
@@ -216,10 +217,70 @@ def test_layers_that_merge_edges_are_refused_when_it_shows() -> None:
 
 def test_states_of_more_dimensions() -> None:
     x = BATCH.x.unsqueeze(1) * torch.ones(1, 4, 1)
-    net = Pooled(pyg.GINConv(torch.nn.Linear(3, 3), node_dim=0)).double()
+    net = Pooled(pyg.GINConv(torch.nn.Linear(3, 3), node_dim=0), flatten=True).double()
     fast = to_colours(net)
     given = x, BATCH.edge_index, BATCH.batch
     torch.testing.assert_close(fast(*given), net(*given))
     assert not fast.went_by_nodes
     with pytest.raises(ValueError, match=r"SAGEConv with node_dim=-2 has no row per node in states of shape"):
         to_colours(Pooled(pyg.SAGEConv(3, 3)).double())(*given)
+
+
+@pytest.mark.parametrize("state", ["scale", "codes", "matrices"])
+def test_layers_of_ones_own_take_states_of_any_shape(state: str) -> None:
+    class Own(pyg.MessagePassing):
+        def __init__(self) -> None:
+            super().__init__(aggr="add")
+            self.table = torch.nn.Embedding(3, 3)
+
+        def forward(self, x: Tensor, edge_index: Tensor, scale: Tensor | None = None) -> Tensor:
+            x = x * scale.unsqueeze(1) if scale is not None else x
+            x = x.flatten(1) @ self.table.weight if x.is_floating_point() else self.table(x)
+            return self.propagate(edge_index, x=x)
+
+    class Net(Pooled):
+        def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+            scale = 1 + x.sum(1)
+            if state == "codes":
+                h = self.conv(x.argmax(1), edge_index)
+            else:
+                h = (
+                    self.conv(x.unsqueeze(1), edge_index)
+                    if state == "matrices"
+                    else self.conv(x, edge_index, scale)
+                )
+            return pyg.global_add_pool(h, batch)
+
+    assert_same(Net(Own()), BATCH, "x", "edge_index", "batch")
+
+
+def test_states_that_are_numbers_are_compared() -> None:
+    """A perceptron that looks at channels looks at nodes, where there are no channels."""
+    net = Pooled(pyg.GINConv(torch.nn.Softmax(-1), node_dim=0))
+    fast = to_colours(net)
+    with pytest.raises(ValueError, match="GINConv cannot go by colours"):
+        fast(BATCH.x.sum(1) + BATCH.x[:, 0], BATCH.edge_index, BATCH.batch)
+
+
+def test_integers_are_summed() -> None:
+    net = Pooled(pyg.GINConv(torch.nn.Identity()))
+    given = (BATCH.x.long(), BATCH.edge_index, BATCH.batch)
+    assert to_colours(net)(*given).equal(net(*given))
+
+
+def test_comparisons_end_where_no_batch_tells() -> None:
+    """Chains of different atoms have no node with two neighbours that are alike."""
+
+    class Counting(pyg.MessagePassing):
+        calls = 0
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            Counting.calls += 1
+            return self.propagate(edge_index, x=x)
+
+    batch = Batch.from_data_list([path(0, 1, 2)] * 2)
+    fast = to_colours(Pooled(Counting()))
+    for _ in range(16):
+        fast(batch.x, batch.edge_index, batch.batch)
+    # Each comparison runs the layer twice more: after 1, 2, 4, 8 and 16 batches.
+    assert Counting.calls == 16 + 2 * 5

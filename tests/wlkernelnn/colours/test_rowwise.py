@@ -283,8 +283,43 @@ GIVEN = BATCH.x, BATCH.edge_index, BATCH.batch
 )
 def test_pairs_of_nodes_are_refused(between: Any) -> None:
     """``[N, 1]`` and ``[N]`` are broadcast to ``[N, N]``, and colours are fewer than nodes."""
-    with pytest.raises(ValueError, match="pairs nodes with nodes: its arguments are"):
+    with pytest.raises(ValueError, match=r"pairs nodes with nodes: .* \[N.*\] and \[N.*; give them as many"):
         to_colours(Between(between).double())(*GIVEN)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        lambda net, h, a: a.expand(h.size(0), -1).mean(1, keepdim=True),
+        lambda net, h, a: h.expand(h.size(0), -1, -1).sum(1),
+    ],
+    ids=["numbers", "states"],
+)
+def test_new_dimensions_in_front_are_refused(between: Any) -> None:
+    with pytest.raises(ValueError, match=r"expand .* goes along the nodes, of shape"):
+        to_colours(Between(between).double())(*GIVEN)
+
+
+def test_numbers_of_edges_are_no_numbers_of_nodes() -> None:
+    """Of a ring with twice as many edges as nodes."""
+
+    class OfEdges(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = pyg.GINConv(nn.Linear(3, 4))
+
+        def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, batch: Tensor) -> Tensor:
+            h = self.conv(x, edge_index)
+            pairs = (2 * edge_attr).view(h.size(0), 2, -1).sum(1)
+            halves = h.view(edge_attr.size(0), -1)[: h.size(0)]
+            return pyg.global_add_pool(h, batch) + pairs.sum() * halves.square().sum()
+
+    ring = torch.arange(4)
+    edges = torch.stack([ring.repeat(2), torch.cat([(ring + 1) % 4, (ring - 1) % 4])])
+    data = Data(
+        x=torch.eye(4, 3).double(), edge_index=edges, edge_attr=torch.arange(8.0).view(8, 1).double() % 3
+    )
+    assert_same(OfEdges(), Batch.from_data_list([data] * 2), "x", "edge_index", "edge_attr", "batch")
 
 
 @pytest.mark.parametrize("act", [nn.Softmax(-1), nn.LogSoftmax(-1), nn.Softmin(-1)], ids=repr)
@@ -308,9 +343,11 @@ def test_a_softmax_may_change_its_dimension() -> None:
     [
         lambda net, h, a: h.unsqueeze(1).expand(-1, h.size(0), -1).sum(1),
         lambda net, h, a: h.repeat(1, h.shape[0]).sum(1, keepdim=True),
+        lambda net, h, a: a.repeat(h.size(0), 1).sum(0).unsqueeze(1),
         lambda net, h, a: (h.unsqueeze(2) * h.unsqueeze(1)).sum(2) + a.unsqueeze(-1),
+        lambda net, h, a: h * (a > 0).type_as(h).unsqueeze(1) + (a > 0).to(h).unsqueeze(1),
     ],
-    ids=["expand", "repeat", "pairs of channels"],
+    ids=["expand", "repeat", "repeat in front", "pairs of channels", "types"],
 )
 def test_sizes_beside_that_of_the_rows(between: Any) -> None:
     assert_same(Between(between), BATCH, "x", "edge_index", "batch")
