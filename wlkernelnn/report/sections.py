@@ -181,7 +181,8 @@ class Errors:
             return np.asarray(-np.log(np.clip(np.where(y > 0.5, p, 1 - p), 1e-12, 1)) + 0 * y)
         error = np.abs(y - p)
         if len(self.names) > 1:
-            scale = np.array([np.std(column[np.isfinite(column)]) for column in y.T])
+            known = [column[np.isfinite(column)] for column in y.T]
+            scale = np.array([column.std() if len(column) else 1.0 for column in known])
             error = error / np.where(scale > 0, scale, 1)
         return np.asarray(error)
 

@@ -82,6 +82,7 @@ def test_a_config_and_the_command_over_it(table: Path, tmp_path: Path) -> None:
     assert (options["smiles_columns"], options["target_columns"]) == (["structure"], ["logS", "logP"])
     assert "--multi-hot-atom-featurizer-mode V2" in comments
     assert "checkpoint" not in comments
+    assert "the columns of targets are named" in comments
     over, _ = convert("chemprop", "train", "--config-path", config, "--epochs", 3, out=tmp_path)
     assert over == {**options, "epochs": 3}
 
@@ -190,6 +191,9 @@ def test_version_1(tmp_path: Path) -> None:
         ("chemprop train --epochs 3", "--data-path is missing"),
         ("chemprop train --data-path a.csv --no-header-row", "names of columns in a.csv"),
         ("chemprop train --data-path a.csv --epochs many", "--epochs many: not as chemprop takes it"),
+        ("chemprop train --data-path a.csv b.csv", "--data-path a.csv b.csv: not as chemprop takes it"),
+        ("chemprop train --data-path a.csv --epochs 2 5", "--epochs 2 5: not as chemprop takes it"),
+        ("chemprop train --data-path a.csv --dropout 0.1 0.2", "--dropout 0.1 0.2: not as chemprop takes it"),
         ("nowhere.toml", "nowhere.toml"),
     ],
 )

@@ -10,7 +10,8 @@ Convert = Callable[[Sequence[str]], Any]
 
 
 def text(words: Sequence[str]) -> str:
-    return words[0]
+    (word,) = words
+    return word
 
 
 def texts(words: Sequence[str]) -> list[str]:
@@ -18,11 +19,11 @@ def texts(words: Sequence[str]) -> list[str]:
 
 
 def whole(words: Sequence[str]) -> int:
-    return int(float(words[0]))  # version 1 has 2.0 epochs
+    return int(number(words))  # version 1 has 2.0 epochs
 
 
 def number(words: Sequence[str]) -> float:
-    return float(words[0])
+    return float(text(words))
 
 
 def numbers(words: Sequence[str]) -> list[float]:
@@ -163,6 +164,7 @@ NEEDLESS: Mapping[str, str] = {
     "logfile": "",
     "log-frequency": "",
     "extra-metrics": "metrics.json has all usual ones",
+    "ignore-columns": "the columns of targets are named",
     "ignore-nan-metrics": "missing targets are left out",
     "multiclass-num-classes": "classes are those of the column",
     "mpn-shared": "rows have one molecule",
@@ -228,7 +230,7 @@ _WITHOUT = """
     atom-multiclass-num-classes bond-task-weights bond-ffn-hidden-dim bond-ffn-num-layers
     bond-multiclass-num-classes atom-constrainer-ffn-hidden-dim atom-constrainer-ffn-num-layers
     bond-constrainer-ffn-hidden-dim bond-constrainer-ffn-num-layers weight-column
-    atom-target-columns bond-target-columns ignore-columns v-kl eps tracking-metric
+    atom-target-columns bond-target-columns v-kl eps tracking-metric
     task-weights init-lr split-key-molecule num-replicates num-folds splits-file
 
     number-of-molecules checkpoint-dir checkpoint-path checkpoint-paths features-path phase-features-path

@@ -190,6 +190,8 @@ def train_joint(
         outputs = len(data.classes) if task == "multiclass" else y.shape[1]
         one, other, std = (np.full((len(y), outputs), np.nan) for _ in range(3))
         folds = min(FOLDS, len(np.unique(split_groups(train))))
+        if folds < 2:
+            raise ValueError(f"a joint model needs at least 2 molecules that differ, got {len(train)} of one")
         (fold_of,) = cv_folds(train, folds, seed=options.seed)
         for k in range(folds):  # before networks are trained
             try:

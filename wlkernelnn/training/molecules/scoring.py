@@ -27,7 +27,8 @@ logger = logging.getLogger("wlkernelnn")
 
 
 def parts_of(data: PackedGraphs, split_idx: dict[str, np.ndarray]) -> dict[str, PackedGraphs]:
-    """The parts that are there, in the order of ``PARTS``; logs a warning of molecules in two of them.
+    """The parts that are there, in the order of ``PARTS``; warns of molecules in two of them, and of classes
+    that the training part lacks.
 
     Raises:
         ValueError: The training part is missing, a part is unknown, or two parts share graphs.
@@ -44,6 +45,11 @@ def parts_of(data: PackedGraphs, split_idx: dict[str, np.ndarray]) -> dict[str, 
             raise ValueError(f"split_idx: {len(both):,} graphs are in {name} and in {other}; expected none")
     if said := shared_molecules(data.smiles, split_idx):
         logger.warning(f"the parts are not apart: {said}. Their scores flatter the model")
+    there = np.unique(parts["train"].measured.numpy()).tolist()
+    if without := [name for number, name in enumerate(data.classes) if number not in there]:
+        logger.warning(
+            f"no training graph is of class {', '.join(without)}: what is predicted of it means nothing"
+        )
     return parts
 
 

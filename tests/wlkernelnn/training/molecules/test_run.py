@@ -46,6 +46,17 @@ def test_files_of_a_run(folder: Path) -> None:
     assert history["epoch"].tolist() == [0, 1]
 
 
+def test_classes_that_the_training_part_lacks_are_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    smiles, names = ["C" * n for n in range(1, 31)], 9 * ["a", "b", "c"] + 3 * ["d"]
+    data = molecules_from(smiles, names, task="classification", cache=False)
+    for first, times in ((24, 1), (28, 1)):
+        split = {"train": np.arange(first), "test": np.arange(first, 30)}
+        run(tmp_path / str(first), data=data, split_idx=split, ensemble_size=1)
+        assert caplog.text.count("no training graph is of class d: what is predicted of it means") == times
+
+
 @pytest.mark.parametrize("make", [regression_set, classification_set])
 def test_networks_whose_units_died_are_told(
     make: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
