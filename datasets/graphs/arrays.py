@@ -149,7 +149,7 @@ def readable(values: Any) -> Any:
     """An array as torch reads it: a copy of one that is read only, backwards or in another order of bytes.
 
     Raises:
-        ValueError: It hides values, of which torch knows nothing.
+        ValueError: The array is masked and hides values.
     """
     check_unmasked(values)
     if isinstance(values, np.ndarray) and (

@@ -247,7 +247,7 @@ def _computes_as(conv: MessagePassing, known: type[MessagePassing]) -> bool:
 
 
 def _states(nodes: Values) -> list[Tensor]:
-    """The tensors of arguments that are one, or a pair of which the second may be missing."""
+    """The tensors of a layer's arguments, of pairs both; the second of a pair may be missing."""
     pairs = (value if isinstance(value, (tuple, list)) else (value,) for value in nodes.values())
     return [part for pair in pairs for part in pair if part is not None]
 

@@ -87,7 +87,7 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             devices: Processes that train a network together, see :class:`~wlkernelnn.training.FitOptions`.
 
         Raises:
-            TypeError: X is no list of SMILES (or of graphs).
+            TypeError: X holds something else than SMILES or molecules (or graphs).
             ValueError: A SMILES gives no molecule or has no target, y has another length or holds something
                 else than numbers, or an argument is out of its range.
         """
@@ -221,7 +221,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
             devices: Processes that train a network together, see :class:`~wlkernelnn.training.FitOptions`.
 
         Raises:
-            TypeError: X is no list of SMILES (or of graphs).
+            TypeError: X holds something else than SMILES or molecules (or graphs).
             ValueError: A SMILES gives no molecule or has no target, y has another length or other classes, or
                 an argument is out of its range.
         """
