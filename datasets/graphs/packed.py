@@ -223,14 +223,17 @@ class PackedGraphs(Packable):
 
     @property
     def task(self) -> str | None:
+        """What the targets are, ``"regression"`` for example; None where nothing says it."""
         return self.description.task
 
     @property
     def metric(self) -> str | None:
+        """The metric of a published set, ``"rmse"`` for example; None for others."""
         return self.description.metric
 
     @property
     def num_tasks(self) -> int:
+        """The number of targets, columns of ``y``."""
         return self.arrays.y.size(1)
 
     @property
