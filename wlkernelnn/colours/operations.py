@@ -11,9 +11,25 @@ from typing import Any
 import torch
 from torch import nn
 from torch.fx import Node
+from torch_geometric import nn as pyg
 
 from .tracing import IN_PLACE
 
+POOLS = {
+    pyg.SumAggregation: "sum",
+    pyg.MeanAggregation: "mean",
+    pyg.MaxAggregation: "max",
+    pyg.MinAggregation: "min",
+}
+# Functions, methods and attributes that may give what lies in the memory of their first argument.
+_VIEWS = frozenset(
+    """
+    getitem view view_as reshape reshape_as t T mT H mH data transpose permute movedim moveaxis swapaxes
+    swapdims adjoint flatten unflatten squeeze unsqueeze expand expand_as broadcast_to select narrow chunk
+    split tensor_split hsplit vsplit dsplit unbind diagonal unfold as_strided detach contiguous to type
+    type_as float double half bfloat16 real positive pos atleast_2d atleast_3d values indices dropout ravel
+    """.split()  # noqa: SIM905
+)
 # Frames of these files are how a network is traced, not where it calls something.
 _NOT_OWN = (str(Path(torch.__file__).parent), str(Path(__file__).with_name("tracing.py")))
 
@@ -66,11 +82,27 @@ def asks_for_rows(node: Node, kind: Kind) -> bool:
     return (of_rows or of_shape) and tuple(node.args[1:]) == (0,)
 
 
-def writes(node: Node) -> bool:
+def writes(net: nn.Module, node: Node) -> bool:
     """Whether a call changes its first argument: ``h.relu_()``, ``h += h``, ``relu(h, inplace=True)``."""
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    named_so = node.op != "call_module" and name.endswith("_") and not name.endswith("__")
+    if node.op == "call_module":
+        return getattr(net.get_submodule(str(node.target)), "inplace", False) is True
+    name = _name(node)
+    named_so = name.endswith("_") and not name.endswith("__")
     return node.target in IN_PLACE or named_so or node.kwargs.get("inplace") is True
+
+
+def shares(net: nn.Module, node: Node) -> bool:
+    """Whether what a call gives may lie in the memory of its first argument: a view, or that itself."""
+    if node.op == "call_module":
+        module = net.get_submodule(str(node.target))
+        views = (nn.Identity, nn.Flatten, nn.Unflatten, nn.modules.dropout._DropoutNd)
+        return isinstance(module, views) or writes(net, node)
+    name = str(node.args[1]) if node.target is getattr else _name(node)
+    return name in _VIEWS or writes(net, node)
+
+
+def _name(node: Node) -> str:
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
 
 
 def place_of(net: nn.Module, node: Node) -> str:

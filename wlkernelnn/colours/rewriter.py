@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
-import torch_geometric
 from torch import nn
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
@@ -15,17 +14,23 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import scatter
 
 from .layers import least_level, num_steps, refusal, run_layer
-from .operations import PLAIN, Kind, asks_for_rows, is_shape, named, place_of, takes_one, writes
+from .operations import (
+    PLAIN,
+    POOLS,
+    Kind,
+    asks_for_rows,
+    is_shape,
+    named,
+    place_of,
+    shares,
+    takes_one,
+    writes,
+)
 from .program import Check, Program, run_module
 from .rowwise import by_rows, is_rowwise_module
 from .tracing import ROLES, CannotGoByColours, role_of
 
-_POOLS = {
-    torch_geometric.nn.SumAggregation: "sum",
-    torch_geometric.nn.MeanAggregation: "mean",
-    torch_geometric.nn.MaxAggregation: "max",
-    torch_geometric.nn.MinAggregation: "min",
-}
+_COPY = "write h = h + other"
 
 
 class Rewriter:
@@ -46,6 +51,8 @@ class Rewriter:
         self.colours = self.new.placeholder("colours")
         self.value: dict[Node, Node] = {}  # new nodes by old ones
         self.kind: dict[Node, Kind] = {}
+        self.base: dict[Node, Node] = {}  # the value in whose memory another may lie
+        self.viewed: set[Node] = set()  # those of rows in whose memory one by nodes would lie
         self.depth = 0
         self.inputs: dict[str, str] = {}
 
@@ -110,7 +117,28 @@ class Rewriter:
         return value
 
     def _set(self, node: Node, value: Node, kind: Kind) -> None:
-        self.value[node], self.kind[node] = value, kind
+        self.value[node], self.kind[node], self.base[node] = value, kind, node
+        first = node.args[0] if node.args else None
+        if isinstance(first, Node) and shares(self.net, node):
+            self.base[node] = self.base[first]
+            if self._is_rows(first) and kind.rows == "plain":
+                self.viewed.add(self.base[first])
+
+    def _write(self, node: Node, rows: Kind | None) -> None:
+        """Write to the first argument of a call: by rows, where it is of rows."""
+        first = node.args[0] if node.args else None
+        if node.kwargs.get("out") is not None:
+            raise self._error(node, "it writes to its argument out: take what it returns")
+        if not isinstance(first, Node) or not writes(self.net, node):
+            return
+        if self.base[first] in self.viewed:
+            raise self._error(node, "it writes to values that are read by colours and by nodes: " + _COPY)
+        if not self._is_rows(first):
+            return
+        if rows is None or self._as(first, rows) is not self.value[first]:
+            raise self._error(node, "it writes to values of fewer layers than it reads: " + _COPY)
+        if self.kind[first].role in ROLES:  # an argument, whose nodes are another tensor
+            self.kind[first] = rows
 
     def _error(self, node: Node, reason: str) -> CannotGoByColours:
         return CannotGoByColours(f"{type(self.net).__name__}: {place_of(self.net, node)}: {reason}")
@@ -142,14 +170,16 @@ class Rewriter:
         rows = self._rows([node.args, node.kwargs])
         if isinstance(module, MessagePassing):
             self._layer(node, module)
-        elif type(module) in _POOLS and self._pool(node, _POOLS[type(module)], module.forward):
+        elif type(module) in POOLS and self._pool(node, POOLS[type(module)], module.forward):
             return
         elif rows is not None and is_rowwise_module(module, self.rowwise):
+            self._write(node, rows)
             args, kwargs = self._as(node.args, rows), self._as(node.kwargs, rows)
             owner = self.new.get_attr(str(node.target))
             call = (owner, self.colours, rows.rows, rows.level, args, kwargs)
             self._set(node, self.new.call_function(run_module, call), Kind(rows.rows, rows.level))
         else:
+            self._write(node, None)
             self._by_nodes(node)
 
     def _call_function(self, node: Node) -> None:
@@ -182,13 +212,7 @@ class Rewriter:
                 return
         rows = self._rows([node.args, node.kwargs])
         how = None if rows is None else by_rows(node, self._is_rows, partial(self._is_count, rows.rows))
-        if isinstance(first, Node) and self._is_rows(first) and writes(node):
-            if rows is None or how is None or self._as(first, rows) is not self.value[first]:
-                raise self._error(
-                    node, "it writes to values of fewer layers than it reads: write h = h + other"
-                )
-            if self.kind[first].role in ROLES:  # an argument, whose nodes are another tensor
-                self.kind[first] = rows
+        self._write(node, None if how is None else rows)
         if rows is None or how is None:
             self._by_nodes(node)
             return

@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch_geometric.nn as pyg
 from torch import Tensor
+from torch.nn import functional
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import global_add_pool
 
@@ -156,17 +157,17 @@ def test_layers_that_nobody_knows_are_compared_again_with_other_arguments() -> N
 
 @pytest.mark.parametrize(
     "write",
-    [torch.relu_, lambda x: x.relu_(), partial(torch.nn.functional.relu, inplace=True)],
-    ids=["function", "method", "inplace"],
+    [torch.relu_, lambda x: x.relu_(), partial(functional.relu, inplace=True), torch.nn.ReLU(inplace=True)],
+    ids=["function", "method", "inplace", "module"],
 )
 def test_writes_to_an_argument_are_seen_by_nodes_too(write: Callable[[Tensor], Tensor]) -> None:
     class Writes(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.conv = gin()
+            self.conv, self.write = gin(), write
 
         def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, ...]:
-            write(x)
+            self.write(x)
             return global_add_pool(self.conv(x, edge_index), batch), x.cumsum(0)
 
     net = Writes()
@@ -174,6 +175,43 @@ def test_writes_to_an_argument_are_seen_by_nodes_too(write: Callable[[Tensor], T
     x, *others = ARGUMENTS
     torch.testing.assert_close(fast(x.clone(), *others), net(x.clone(), *others))
     assert fast.went_by_nodes == ""
+
+
+def relu_of_a_view(net: Any, h: Tensor) -> Tensor:
+    k = h.t()
+    h.relu_()
+    return k.t()
+
+
+def relu_into_a_view(net: Any, h: Tensor) -> Tensor:
+    h.t().relu_()
+    return h
+
+
+def module_into_a_view(net: Any, h: Tensor) -> Tensor:
+    net.relu(h.view(-1, 2, 2).transpose(0, 1))
+    return h
+
+
+def relu_into_out(net: Any, h: Tensor) -> Tensor:
+    torch.sigmoid(h.detach(), out=h.detach())
+    return h
+
+
+@pytest.mark.parametrize(
+    "write", [relu_of_a_view, relu_into_a_view, module_into_a_view, relu_into_out], ids=lambda f: f.__name__
+)
+def test_writes_that_views_by_nodes_would_not_see_are_refused(write: Callable[[Any, Tensor], Tensor]) -> None:
+    class Views(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.relu = gin(), torch.nn.ReLU(inplace=True)
+
+        def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+            return write(self, self.conv(x, edge_index)).cumsum(0)
+
+    with pytest.raises(ValueError, match=r"it writes to .*: (write h = h \+ other|take what it returns)"):
+        to_colours(Views())
 
 
 def test_extra_state_is_the_networks() -> None:
