@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.resolver import activation_resolver
 
+from .hooks import has_hooks
+
 # Depend on their input alone: no parameters, no random numbers, no modes.
 PURE = (
     *(torch.nn.CELU, torch.nn.ELU, torch.nn.GELU, torch.nn.Hardsigmoid, torch.nn.Hardswish),
@@ -64,5 +66,4 @@ def is_pure(act: torch.nn.Module) -> bool:
 
     Others, also functions and modules of users, are never run to find out.
     """
-    hooks = act._forward_hooks, act._forward_pre_hooks, act._backward_hooks, act._backward_pre_hooks
-    return type(act) in PURE and not any(hooks)
+    return type(act) in PURE and not has_hooks(act)

@@ -48,7 +48,7 @@ class EdgeMap(torch.nn.Module):
             if self.factor:
                 self.table.data += 1.0
 
-    def rows(self, features: EdgeFeatures) -> Tensor:
+    def forward(self, features: EdgeFeatures) -> Tensor:
         """The result for every edge, ``[E, out_channels]``."""
         if self.table is not None and features.type is not None:
             return self.table.index_select(0, features.type)

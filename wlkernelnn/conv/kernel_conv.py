@@ -12,6 +12,7 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.aggr import SumAggregation
 from torch_geometric.nn.inits import reset
 
+from wlkernelnn.blocks.hooks import has_hooks
 from wlkernelnn.ops.autograd import traced
 from wlkernelnn.ops.colours import Quotient
 from wlkernelnn.utils.checks import check_count, check_widths
@@ -184,7 +185,7 @@ class KernelConv(MessagePassing):
         """Sum the layer's messages over the edges into every target.
 
         This method alone decides how: by ``fast_sum``, or by PyG's ``propagate`` where somebody watches the
-        messages or PyTorch records or transforms operations.
+        messages, an :class:`EdgeMap` has hooks, or PyTorch records or transforms operations.
 
         Args:
             step: The edges.
@@ -196,12 +197,14 @@ class KernelConv(MessagePassing):
             ``[num_targets, K]``.
         """
         parts = [value if isinstance(value, tuple) else (value,) for value in values.values()]
-        slow = self.watched or traced(*(part for part in chain(*parts) if isinstance(part, Tensor)))
+        maps = [value for value in values.values() if isinstance(value, EdgeMap)]
+        slow = self.watched or any(map(has_hooks, maps))
+        slow = slow or traced(*(part for part in chain(*parts) if isinstance(part, Tensor)))
         edges, features = (None, step.features) if slow else step.by_target()
         given: dict[str, Any] = {}
         for name, value in values.items():
             if isinstance(value, EdgeMap):  # an op takes the table itself
-                value = value.rows(features) if slow or value.table is None else value.table
+                value = value(features) if slow or value.table is None else value.table
             given[name] = value
         if edges is not None:
             return self.fast_sum(edges, features.type, features.weight, **given)

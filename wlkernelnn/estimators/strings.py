@@ -47,7 +47,7 @@ class _Arguments:
     epochs: int = 20
     batch_size: int = ClassifierOptions.batch_size
     lr: float = ClassifierOptions.lr
-    patience: int = 5
+    patience: int = 0
     validation_fraction: float = 0.1
     class_weight: Literal["balanced"] | Mapping[Any, float] | None = None
     network_options: Mapping[str, Any] | None = None

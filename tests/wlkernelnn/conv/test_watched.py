@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.utils import prune, remove_spectral_norm, spectral_norm
 from torch_geometric.explain import Explainer, GNNExplainer
 from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import MeanAggregation, global_add_pool
@@ -26,6 +27,7 @@ from tests.checks.kernel_convs import (
 from tests.checks.pairwise import pairwise
 from tests.inputs.graphs import EDGES, GRAPHS, Edges
 from wlkernelnn import RandomWalkKernelConv
+from wlkernelnn.conv.edge_map import EdgeMap
 from wlkernelnn.conv.kernel_conv import KernelConv
 
 
@@ -110,6 +112,58 @@ def test_masks_of_explainers_stand_in_the_users_order(layer: str, options: dict[
     torch.testing.assert_close(gradient, torch.autograd.grad(weighted.square().sum(), mask)[0])
     assert bool(gradient.all())
     torch.testing.assert_close(conv(x, edge_index, **arguments), plain)
+
+
+def edge_maps(conv: KernelConv) -> list[EdgeMap]:
+    return [module for module in conv.modules() if isinstance(module, EdgeMap)]
+
+
+@ALL_LAYERS
+@pytest.mark.parametrize("options", [OPTIONS["gated-types"], OPTIONS["learned-attr"]], ids=["types", "attr"])
+def test_hooks_of_maps_of_edges_change_them(layer: str, options: dict[str, Any]) -> None:
+    edges, conv, x = EDGES["random"], make(layer, options), torch.randn(12, D)
+    arguments = arguments_of(options, 40)
+    handles = [
+        module.register_forward_hook(lambda module, inputs, out: 2 * out) for module in edge_maps(conv)
+    ]
+    doubled = conv(x, edges.edge_index, **arguments)
+    for handle in handles:
+        handle.remove()
+    with torch.no_grad():
+        for module in edge_maps(conv):
+            (weight,) = module.parameters()
+            weight *= 2
+    torch.testing.assert_close(doubled, conv(x, edges.edge_index, **arguments))
+    assert handles
+
+
+@ALL_LAYERS
+def test_pruned_and_normalised_tables_of_edges(layer: str) -> None:
+    """The older ``torch.nn.utils`` compute a weight in a hook before the call."""
+    options = OPTIONS["gated-types"]
+    edges, conv, x = EDGES["random"], make(layer, options), torch.randn(12, D)
+    arguments = arguments_of(options, 40)
+    other = make(layer, options)
+    for module in edge_maps(conv) + edge_maps(other):
+        prune.l1_unstructured(module, "table", 0.5)
+    optimizer = torch.optim.SGD(conv.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        conv(x, edges.edge_index, **arguments).square().mean().backward()
+        optimizer.step()
+    trained = conv(x, edges.edge_index, **arguments)
+    assert not torch.equal(trained, other(x, edges.edge_index, **arguments))
+    other.load_state_dict(conv.state_dict())
+    torch.testing.assert_close(other(x, edges.edge_index, **arguments), trained)
+    for module in edge_maps(other):
+        prune.remove(module, "table")
+        spectral_norm(module, "table")
+    normalised = other.eval()(x, edges.edge_index, **arguments)
+    normalised.square().mean().backward()
+    assert all(bool(module.table_orig.grad.any()) for module in edge_maps(other))
+    for module in edge_maps(other):
+        remove_spectral_norm(module, "table")  # it leaves the last table
+    torch.testing.assert_close(other(x, edges.edge_index, **arguments), normalised)
 
 
 class Doubled(RandomWalkKernelConv):

@@ -127,7 +127,7 @@ class TextFitOptions:
     lr: float | None = None
     lr_decay: float | None = None
     decay_from: int | None = None
-    patience: int = 5
+    patience: int = 0
     gradient_clip: float = LoopOptions.gradient_clip
     l2: float = 0.0
     balance: bool = False
