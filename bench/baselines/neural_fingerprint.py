@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn import BatchNorm, MessagePassing
+from torch_geometric.nn import BatchNorm, Linear, MessagePassing
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import OptTensor
 
-from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.conv.edge_map import EdgeMap
 from wlkernelnn.conv.graph import EdgeFeatures
 from wlkernelnn.models import GraphNetwork
@@ -56,7 +55,7 @@ class NeuralFingerprintConv(BondConv):
         self.norm = BatchNorm(channels, allow_single_element=True)
 
     def forward(self, r: Tensor, edge_index: Tensor, edge_type: Tensor) -> Tensor:
-        edge = self.edge_map.rows(EdgeFeatures(None, None, edge_type))
+        edge = self.edge_map(EdgeFeatures(None, None, edge_type))
         total = self.propagate(edge_index, m=self.lin_neighbors(r), edge=edge)
         return self.norm(self.lin_self(r) + total).relu()
 

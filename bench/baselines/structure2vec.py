@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.nn import Linear
 
-from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.conv.graph import EdgeFeatures, graph_of_colours, graph_of_nodes
 from wlkernelnn.models import GraphNetwork
 from wlkernelnn.ops.colours import Quotient
@@ -52,7 +52,7 @@ class MeanFieldConv(BondConv):
                 torch.stack([edges.source, edges.target]),
                 size=(edges.num_sources, edges.indptr.numel() - 1),
                 m=(self.lin(mu), None),
-                edge=self.edge_map.rows(features),
+                edge=self.edge_map(features),
             )
             mu = (graph.lift(x, 0, t + 1) + total).relu()
         return graph.lift(mu, self.num_iterations)
@@ -93,7 +93,7 @@ class LoopyBPConv(BondConv):
         edge_index = edge_index.as_subclass(Tensor)
         source, size = edge_index[0], (x.size(0), x.size(0))
         reverse = reverse_edges(edge_index, x.size(0))
-        potential = x.index_select(0, source) + self.edge_map.rows(EdgeFeatures(None, None, edge_type))
+        potential = x.index_select(0, source) + self.edge_map(EdgeFeatures(None, None, edge_type))
         nu = potential.relu()
         for _ in range(self.num_iterations - 1):
             heard = self.propagate(edge_index, size=size, m=None, edge=nu)

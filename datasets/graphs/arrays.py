@@ -159,8 +159,12 @@ def readable(values: Any) -> Any:
     return values
 
 
-def positions_of(count: int, chosen: np.ndarray | Tensor | Sequence[int]) -> np.ndarray:
-    """Of ``count`` items the positions, from 0 on, of those ``chosen`` by number or mask."""
+def positions_of(count: int, chosen: slice | np.ndarray | Tensor | Sequence[int]) -> np.ndarray:
+    """Of ``count`` items the positions, from 0 on, of those ``chosen`` by number, mask or slice."""
+    if isinstance(chosen, slice):
+        # Shares of a data set, as elsewhere in PyG: data[:0.8].
+        begin, end = (round(x * count) if isinstance(x, float) else x for x in (chosen.start, chosen.stop))
+        chosen = np.arange(count)[begin : end : chosen.step]
     chosen = np.asarray(chosen)
     chosen = chosen.reshape(-1) if chosen.ndim > 1 else chosen  # as PyG takes them
     return np.arange(count)[chosen if chosen.size else chosen.astype(np.int64)]

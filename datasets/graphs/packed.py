@@ -17,10 +17,10 @@ from wlkernelnn.datasets.files.rejects import Change, Reject, is_missing
 from wlkernelnn.datasets.files.targets import kept_by_float32
 from wlkernelnn.utils.files import read_tensors, understood, write_tensors
 
-from .arrays import Arrays, arrays_of, check_arrays, content_hash
+from .arrays import Arrays, arrays_of, check_arrays, content_hash, positions_of
 from .colours import Colours
 from .description import SEVERAL_CLASSES, Description
-from .packing import Packable, packed_targets
+from .packing import Packable, packed_bounds, packed_targets
 from .pyg import ItemOf, note_item
 
 FORMAT = "wlkernelnn.PackedGraphs/1"
@@ -94,9 +94,7 @@ class PackedGraphs(Packable):
         elif isinstance(idx, tuple):
             idx = list(idx)
         elif isinstance(idx, slice):
-            # Shares of a data set, as elsewhere in PyG: data[:0.8].
-            begin, end = (round(x * len(self)) if isinstance(x, float) else x for x in (idx.start, idx.stop))
-            idx = slice(begin, end, idx.step)
+            idx = positions_of(len(self), idx)
         index = self.index[idx]
         if index.ndim != 1:
             expected = "a slice, a mask or a list of graphs"
@@ -260,8 +258,9 @@ class PackedGraphs(Packable):
                 forgotten where there are not as many as targets. Names of classes are forgotten unless given.
 
         Raises:
-            ValueError: There are not as many targets as graphs, one is beyond a float32, or this is a view,
-                whose graphs have the targets of the arrays: :meth:`compact` makes a store of it.
+            ValueError: There are not as many targets as graphs, or not as many bounds as targets, a target is
+                beyond a float32, or this is a view, whose graphs have the targets of the arrays:
+                :meth:`compact` makes a store of it.
         """
         targets = packed_targets(y, self.len())
         if not self.whole:
@@ -269,8 +268,7 @@ class PackedGraphs(Packable):
         about = replace(self.description, **{"classes": (), **description})
         if "target_names" not in description and len(about.target_names) != targets.size(1):
             about = replace(about, target_names=())
-        sides = np.zeros((0, 0)) if censored is None or not censored.any() else censored
-        arrays = replace(self.arrays, y=targets, censored=torch.from_numpy(sides.astype(np.int8)))
+        arrays = replace(self.arrays, y=targets, censored=packed_bounds(censored, targets))
         result = PackedGraphs(arrays, about, self.split_idx, self.rejects, self.changes)
         result.transform, result._colours = self.transform, self._colours
         return result

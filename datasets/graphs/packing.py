@@ -149,13 +149,20 @@ class Packable(Dataset):
             arrays = replace(arrays, smiles=text, smiles_ptr=text_ptr)
         if graph_x is not None:
             arrays = replace(arrays, graph_x=_graph_values(graph_x))
-        if censored is not None and np.any(censored):
-            if np.shape(censored) != tuple(arrays.y.shape):
-                shape = list(np.shape(censored))
-                raise ValueError(f"PackedGraphs: censored must be {list(arrays.y.shape)}, as y, got {shape}")
-            arrays = replace(arrays, censored=torch.from_numpy(np.asarray(censored, np.int8)))
+        arrays = replace(arrays, censored=packed_bounds(censored, arrays.y))
         about = replace(about, is_undirected=is_undirected, num_graph_values=arrays.graph_x.size(1))
         return cls(arrays, about, split_idx)
+
+
+def packed_bounds(censored: np.ndarray | None, y: Tensor) -> Tensor:
+    """Which of the targets ``[G, tasks]`` are bounds, int8 as ``y``, or without a row if none is."""
+    if censored is None or not np.any(censored):
+        return torch.zeros(0, 0, dtype=torch.int8)
+    sides = np.asarray(censored, dtype=np.int8)
+    sides = sides[:, None] if sides.ndim == 1 else sides
+    if sides.shape != tuple(y.shape):
+        raise ValueError(f"censored must be {list(y.shape)}, as y, got {list(np.shape(censored))}")
+    return torch.from_numpy(sides)
 
 
 def packed_targets(y: Any, num_graphs: int) -> Tensor:

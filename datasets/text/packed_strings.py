@@ -93,10 +93,6 @@ class PackedStrings(Dataset):
         return Data(x=tokens, edge_index=edges, y=self.y[idx : idx + 1].clone())
 
     def index_select(self, idx: Any) -> PackedStrings:
-        if isinstance(idx, slice):
-            # Shares of a data set, as elsewhere in PyG: strings[:0.8].
-            begin, end = (round(x * len(self)) if isinstance(x, float) else x for x in (idx.start, idx.stop))
-            idx = np.arange(len(self))[begin : end : idx.step]
         return self.select(idx)
 
     @property

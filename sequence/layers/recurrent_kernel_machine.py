@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import Linear
 
-from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
 from wlkernelnn.ops.string import Levels, Steps, last_tokens, windows
 from wlkernelnn.ops.string.equations import Index, by_step

@@ -6,11 +6,11 @@ from typing import cast
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import Linear
 
 from wlkernelnn.blocks.activation import activation
 from wlkernelnn.blocks.compose import COMPOSE
 from wlkernelnn.blocks.decay import Decay
-from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
 from wlkernelnn.ops.string import Steps, feedback_scan, ngram_scan
 from wlkernelnn.ops.string.equations import mixed

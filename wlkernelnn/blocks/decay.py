@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
 from wlkernelnn.utils.checks import check_finite, is_fraction
-
-from .linear import Linear
 
 
 class Decay(torch.nn.Module):

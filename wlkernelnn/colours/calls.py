@@ -68,31 +68,31 @@ def _attributes(module: nn.Module) -> tuple[Any, ...]:
         return ()
     known = home.startswith("torch_geometric.")  # whose private attributes stay
     return tuple(
-        (name, plain(value))
+        (name, key_of(value))
         for name, value in vars(module).items()
         if name not in _OF_ALL_MODULES and not (known and name[0] == "_") and not isinstance(value, Tensor)
     )
 
 
-def plain(value: Any) -> Any:
+def key_of(value: Any) -> Any:
     """A value as a key: numbers, words, functions and what holds them by value, all else by identity."""
     if value is None or isinstance(
         value, (bool, int, float, str, np.generic, FunctionType, BuiltinFunctionType, type)
     ):
         return type(value), value
     if isinstance(value, (tuple, list)):
-        return (type(value), *map(plain, value))
+        return (type(value), *map(key_of, value))
     if isinstance(value, (set, frozenset)):
-        return type(value), frozenset(map(plain, value))
+        return type(value), frozenset(map(key_of, value))
     if isinstance(value, dict):
-        return (type(value), *((plain(name), plain(item)) for name, item in value.items()))
+        return (type(value), *((key_of(name), key_of(item)) for name, item in value.items()))
     if isinstance(value, partial):
-        return partial, plain(value.func), plain(value.args), plain(value.keywords)
+        return partial, key_of(value.func), key_of(value.args), key_of(value.keywords)
     if isinstance(value, MethodType):
         return MethodType, value.__func__, _Same(value.__self__)
     record = isinstance(value, (Namespace, SimpleNamespace)) or is_dataclass(value)
     if record and hasattr(value, "__dict__"):
-        return type(value), plain(vars(value))
+        return type(value), key_of(vars(value))
     return _Same(value)
 
 

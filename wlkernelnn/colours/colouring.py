@@ -92,11 +92,6 @@ class Colouring:
         return self.edge_kind.numel()
 
     @property
-    def num_rows(self) -> int:
-        """How many rows the layers compute: the colours of all levels but the first."""
-        return sum(step.size[1] for step in self.steps)
-
-    @property
     def has_single_row(self) -> bool:
         """Whether all nodes, after some iteration, or all edges are alike."""
         return self.count("edge") == 1 or any(

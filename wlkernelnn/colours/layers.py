@@ -19,7 +19,7 @@ from wlkernelnn.conv.graph import EdgeFeatures, Graph, edge_features
 from wlkernelnn.conv.graph import Step as KernelStep
 from wlkernelnn.conv.kernel_conv import KernelConv, writes_propagate
 
-from .calls import plain, settings
+from .calls import key_of, settings
 from .colouring import Colouring, Step
 from .comparing import Values, compare_with_nodes
 from .norms import CountedRows, has_batch_statistics
@@ -64,11 +64,7 @@ _OF_SETS = (
 
 def num_steps(conv: MessagePassing) -> int:
     """How many edges far a layer sees."""
-    if isinstance(conv, KernelConv):
-        walks = getattr(conv, "walks", None)
-        length = (walks[0] if walks else conv).walk_length
-        return getattr(conv, "num_iterations", 1) + length - 2
-    return 1
+    return conv.num_steps if isinstance(conv, KernelConv) else 1
 
 
 def least_level(conv: MessagePassing) -> int:
@@ -151,7 +147,7 @@ def run_layer(
     if not known:
         checked = colours.checked.setdefault(conv, {})
         # Without loops, or where all rows are alike, layers look right that are not.
-        given = tuple(nodes), tuple(edges), plain(others)
+        given = tuple(nodes), tuple(edges), key_of(others)
         case = settings(conv), given, colours.loops is not None, colours.count("node", level) > 1
         number = checked.get(case, 0)
         if number != TOLD:
@@ -301,7 +297,7 @@ def _run_gcn(conv: GCNConv, colours: Colouring, level: int, nodes: Values, edges
     fill = (2.0 if conv.improved and weight is not None else 1.0) if conv.add_self_loops else None
     weight = x.new_ones(colours.edge_first.numel()) if weight is None else weight.reshape(-1).to(x.dtype)
     step = colours.steps[level]
-    weights, missing, degree = _degrees(colours, colours.steps[level], weight, fill)
+    weights, missing, degree = _degrees(colours, step, weight, fill)
     _, _, below = _degrees(colours, colours.steps[level - 1], weight, fill)
     edge_index = step.edge_index
     if fill is not None:

@@ -226,7 +226,7 @@ class ColourNetwork(nn.Module):
         return {name: call.get(name, default) for name, default in names.items()} | call
 
     def _run_by_nodes(self, call: dict[str, Any], reason: str) -> Any:
-        if not self.went_by_nodes:
+        if not self.went_by_nodes and not torch.compiler.is_compiling():  # which takes no logger
             logger.warning(f"{type(self.net).__name__} goes by nodes: {reason}")
             self.went_by_nodes = reason
         return self.net(**call)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-
-from wlkernelnn.blocks.linear import Linear
+from torch_geometric.nn import Linear
 
 from .graph import Graph
 from .kernel_conv import Features

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset, uniform
-
-from wlkernelnn.blocks.linear import Linear
 
 from .graph import EdgeFeatures
 

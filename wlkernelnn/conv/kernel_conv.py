@@ -100,6 +100,11 @@ class KernelConv(MessagePassing):
         for child in self.children():
             reset(child)
 
+    @property
+    def num_steps(self) -> int:
+        """How many edges far the layer sees."""
+        raise NotImplementedError
+
     def edge_map(self, out_channels: int, factor: bool = False) -> EdgeMap | None:
         """A linear map of this layer's edge features, if it has any."""
         if self.num_edge_types is None and self.edge_dim is None:

@@ -6,11 +6,11 @@ from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import Linear
 
 from wlkernelnn.blocks.activation import activation
 from wlkernelnn.blocks.compose import COMPOSE
 from wlkernelnn.blocks.decay import Decay
-from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
 from wlkernelnn.ops.graph import SortedEdges, gated_message, gated_sum, neighbor_sum_naive
 from wlkernelnn.utils.checks import check_count, check_one_of
@@ -76,6 +76,10 @@ class WalkConv(KernelConv):
         self.edge_factors = torch.nn.ModuleList(
             filter(None, (self.edge_map(out_channels, factor=True) for _ in range(walk_length - 1)))
         )
+
+    @property
+    def num_steps(self) -> int:
+        return self.walk_length - 1
 
     def project(self, x: Features) -> Projections:
         """All products with weights, at the nodes."""

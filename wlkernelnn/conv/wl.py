@@ -7,9 +7,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 from torch.nn.parameter import UninitializedParameter, is_lazy
+from torch_geometric.nn import Linear
 
 from wlkernelnn.blocks.activation import activation
-from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.blocks.shown import shown
 from wlkernelnn.ops.graph import SortedEdges, relabel_message, relabel_sum
 from wlkernelnn.utils.checks import check_count, check_one_of
@@ -121,6 +121,10 @@ class WLKernelConv(KernelConv):
         if in_channels == -1:
             self.register_load_state_dict_pre_hook(_size_from_state_dict)
 
+    @property
+    def num_steps(self) -> int:
+        return self.num_iterations - 1 + cast(RandomWalkKernelConv, self.walks[0]).num_steps
+
     def _relabelling(self, channels: int) -> dict[str, torch.nn.Module | None]:
         return {
             "lin_self": Linear(channels, channels),
@@ -140,7 +144,7 @@ class WLKernelConv(KernelConv):
     def outputs(self, x: Features, graph: Graph) -> Tensor:
         if self.in_channels == -1 and isinstance(x, Tensor):
             self._size_relabelling(x.size(-1))
-        last = cast(RandomWalkKernelConv, self.walks[0]).walk_length - 1  # the level of a walk's last node
+        last = cast(RandomWalkKernelConv, self.walks[0]).num_steps  # the level of a walk's last node
         h, read = x, None
         for iteration in range(self.num_iterations):
             if iteration > 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -252,10 +252,10 @@ class MoleculeMachine(BaseEstimator):
             NotFittedError, ValueError: As :meth:`predict`.
         """
         self._check(data)
-        row = self.process_.X_train_.row.numpy()
+        row, known = self.process_.X_train_.row.numpy(), self._counted()
 
         def of(some: PackedGraphs) -> tuple[np.ndarray, np.ndarray]:
-            values = self.similarity(some)
+            values = self._similarity(some, known)
             best = values.argmax(axis=1)
             return values[np.arange(len(best)), best], row[best]
 
@@ -269,16 +269,22 @@ class MoleculeMachine(BaseEstimator):
             NotFittedError, ValueError: As :meth:`predict`.
         """
         self._check(data)
-        known, train = self.process_.known_, self.process_.X_train_
-        parts = kernels_of("kernels")
+        return self._similarity(data, self._counted())
+
+    def _counted(self) -> Sequence[Known]:
+        """The training molecules as the eight kernels count them."""
+        parts, train = kernels_of("kernels"), self.process_.X_train_
         if self.choice_ == "descriptors" or self.process_.landmarks_ is not None:
             flat = flat_molecules(parts, train)
-            known = [Known.of(part, train, flat, self.n_jobs) for part in parts]
-        flat = flat_molecules(parts, data)
-        values = np.zeros((len(data), len(train)))
-        for each in known[: len(parts)]:
+            return [Known.of(part, train, flat, self.n_jobs) for part in parts]
+        return self.process_.known_[: len(parts)]
+
+    def _similarity(self, data: PackedGraphs, known: Sequence[Known]) -> np.ndarray:
+        flat = flat_molecules([each.kernel for each in known], data)
+        values = np.zeros((len(data), len(self.process_.X_train_)))
+        for each in known:
             for rows, columns, block in each.others(data, flat):
-                values[rows, columns] += block / len(parts)
+                values[rows, columns] += block / len(known)
         return values
 
     def _in_blocks(

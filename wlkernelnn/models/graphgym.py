@@ -3,7 +3,8 @@
 In a configuration, ``gnn.layer_type: wlkernelconv`` makes GraphGym's own stack of our layers. ``model.type:
 wlkernelnn`` makes a :class:`~wlkernelnn.models.WLKernelNN` between GraphGym's encoder and head: its width,
 number of layers, dropout, activation and batch norm are ``gnn.dim_inner``, ``layers_mp``, ``dropout``,
-``act`` and ``batchnorm``. GraphGym needs yacs, the extra ``graphgym``.
+``act`` and ``batchnorm``, and ``layers_pre_mp`` layers of GraphGym's go before it. GraphGym needs yacs, the
+extra ``graphgym``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
-from torch_geometric.graphgym.models.gnn import FeatureEncoder
+from torch_geometric.graphgym.models.gnn import FeatureEncoder, GNNPreMP
 from torch_geometric.graphgym.models.layer import LayerConfig
 
 from wlkernelnn.conv import WLKernelConv
@@ -48,12 +49,15 @@ class GraphGymNetwork(torch.nn.Module):
         super().__init__()
         width = cfg.gnn.dim_inner
         self.encoder = FeatureEncoder(dim_in)
+        dim_in, before = self.encoder.dim_in, cfg.gnn.layers_pre_mp
+        self.pre_mp = GNNPreMP(dim_in, width, before) if before else torch.nn.Identity()
+        act = register.act_dict.get(cfg.gnn.act)
         self.model = WLKernelNN(
-            self.encoder.dim_in,
+            width if before else dim_in,
             width,
             cfg.gnn.layers_mp,
             dropout=cfg.gnn.dropout,
-            act=cfg.gnn.act,
+            act=act() if act else cfg.gnn.act,
             norm="batch_norm" if cfg.gnn.batchnorm else None,
             jk="last",
             edge_dim=width if cfg.dataset.edge_encoder else None,
@@ -62,7 +66,7 @@ class GraphGymNetwork(torch.nn.Module):
         self.post_mp = register.head_dict[cfg.gnn.head](dim_in=width, dim_out=dim_out)
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
-        batch = self.encoder(batch)
+        batch = self.pre_mp(self.encoder(batch))
         edge_attr = batch.edge_attr if cfg.dataset.edge_encoder else None
         batch.x = self.model(batch.x, batch.edge_index, edge_attr=edge_attr)
         return self.post_mp(batch)

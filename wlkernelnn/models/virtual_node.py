@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import Linear
 from torch_geometric.nn.inits import reset
 
-from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.ops.graph.segments import segment_sum
 
 

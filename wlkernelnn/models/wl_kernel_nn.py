@@ -57,8 +57,7 @@ class WLKernelNN(BasicGNN):
         Raises:
             ValueError: A layer sees further than to the neighbours.
         """
-        conv = self.convs[layer]
-        if (hops := conv.num_iterations + conv.walks[0].walk_length - 2) > 1:
+        if (hops := self.convs[layer].num_steps) > 1:
             raise ValueError(
                 f"inference loads the neighbours alone, and a layer sees {hops} edges far: call the model on "
                 "the whole graph, or make it with num_iterations=1 and walk_length=2"

@@ -16,9 +16,9 @@ from wlkernelnn.datasets.files.rejects import CHANGES, counted
 from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
 from wlkernelnn.machines.classifier import of_each
 from wlkernelnn.training.classes import output_names, probability_columns
-from wlkernelnn.training.folder import network_folders
+from wlkernelnn.training.folder import NETWORKS, network_folders
 from wlkernelnn.training.molecules.columns import Model
-from wlkernelnn.training.molecules.joint import NETWORKS, JointModel
+from wlkernelnn.training.molecules.joint import JointModel
 from wlkernelnn.training.molecules.metrics import METRICS, score
 from wlkernelnn.utils.files import write_text
 

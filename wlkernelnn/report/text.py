@@ -14,7 +14,7 @@ import pandas as pd
 from wlkernelnn.datasets.splits.parts import SplitIndex
 from wlkernelnn.datasets.text.texts import Texts
 from wlkernelnn.machines import TextMachine
-from wlkernelnn.training.classes import confusion, of_each_class
+from wlkernelnn.training.classes import confusion, of_each_class, probability_columns
 from wlkernelnn.training.folder import network_folders
 from wlkernelnn.training.text.model import StringEnsemble
 from wlkernelnn.utils.files import write_text
@@ -175,7 +175,7 @@ def _predicted(path: Path, about: Mapping[str, Any]) -> _Part:
     frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     name, classes = about["target_names"][0], about["classes"]
     y = np.array([classes.index(label) for label in frame[name]], dtype=np.int64)
-    probability = frame[[f"{name}_p_{one}" for one in classes]].to_numpy(float)
+    probability = frame[probability_columns(name, classes)].to_numpy(float)
     return _Part(frame["text"].tolist(), y, probability, frame["row"].to_numpy(int))
 
 

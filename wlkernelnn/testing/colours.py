@@ -9,8 +9,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import scatter
 
-from wlkernelnn.conv.walk import WalkConv
-from wlkernelnn.conv.wl import WLKernelConv
+from wlkernelnn.conv.kernel_conv import KernelConv
 from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.kernels.labels import edge_labels, node_labels
 from wlkernelnn.ops.colours import wl_colours
@@ -21,12 +20,8 @@ from .calling import Layer, call, require, require_graphs
 def _depth(layer: Layer, depth: int | None) -> int:
     if depth is not None:
         return depth
-    if isinstance(layer, WLKernelConv):
-        walk = layer.walks[0]
-        assert isinstance(walk, WalkConv)
-        return layer.num_iterations + walk.walk_length - 2
-    if isinstance(layer, WalkConv):
-        return layer.walk_length - 1
+    if isinstance(layer, KernelConv):
+        return layer.num_steps
     raise ValueError(f"say to what depth a {type(layer).__name__} sees")
 
 

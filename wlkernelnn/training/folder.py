@@ -39,7 +39,7 @@ ORIGIN, SPLITS, REPORT = "origin.json", "splits.json", "metrics.json"
 # What a machine writes, whatever it is of.
 MACHINE_FILES = (CONFIG, WEIGHTS, "README")
 # What a folder with a joint model of a machine and networks has.
-JOINT_FILE = "joint.json"
+JOINT_FILE, MACHINE, NETWORKS = "joint.json", "machine", "networks"
 # What the folder of an estimator of scikit-learn has.
 ESTIMATOR = "estimator.json"
 # What folders of a cross-validation and of a search for options have.
@@ -105,14 +105,16 @@ def check_free(directory: str | os.PathLike[str], *files: str) -> None:
     """
     if Path(directory).is_file():
         raise NotADirectoryError(f"{directory} is a file, expected a folder")
+    directory = Path(directory)
     if is_machine(directory) or is_text_machine(directory):
         raise FileExistsError(f"{directory} holds a run already, of a machine: choose another folder")
-    if network_folders(Path(directory)) or (Path(directory) / JOINT_FILE).is_file():
+    begun = [directory, directory / NETWORKS]
+    if any(map(network_folders, begun)) or (directory / JOINT_FILE).is_file():
         raise FileExistsError(f"{directory} holds a run already: resume it, or choose another folder")
     for name, what in ((FOLDS_FILE, "a cross-validation"), (STUDY, "a search for options")):
-        if (Path(directory) / name).is_file():
+        if (directory / name).is_file():
             raise FileExistsError(f"{directory} holds {what} already: resume it, or choose another folder")
-    _check_others(Path(directory), files)
+    _check_others(directory, files)
 
 
 def _check_others(directory: Path, files: Collection[str]) -> None:
@@ -208,6 +210,7 @@ def _given(value: Any) -> Any:
     )
 
 
+@torch.random.fork_rng(devices=[])
 def train_networks(
     directory: Path,
     seeded: Sequence[Any],
@@ -219,6 +222,8 @@ def train_networks(
     resume: bool,
 ) -> None:
     """Train the networks of a run that are not finished, one after the other.
+
+    Random numbers of the caller's go on as if there had been no training.
 
     Args:
         directory: The run folder.

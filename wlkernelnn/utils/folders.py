@@ -41,7 +41,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = Path(os.path.realpath(path) if os.path.islink(path) else path)
     with _named(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f"{UNFINISHED}{uuid4().hex}.{path.name[-50:]}")
+        temporary = path.with_name(f"{UNFINISHED}{uuid4().hex}{_ending(path.name)}")
         temporary.touch(exist_ok=False)
         mode = temporary.stat().st_mode  # what new files have here
     try:
@@ -54,6 +54,11 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _ending(name: str) -> str:
+    """How temporary names of a file end; they may not be too long."""
+    return f".{name[-50:]}"
 
 
 @contextmanager
@@ -85,7 +90,7 @@ def clear_unfinished(folder: Path, of: str = "") -> None:
 
     No other process may write there.
     """
-    for path in folder.glob(f"{UNFINISHED}*{glob.escape(of and '.' + of[-100:])}"):
+    for path in folder.glob(f"{UNFINISHED}*{glob.escape(of and _ending(of))}"):
         path.unlink(missing_ok=True)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import Linear
 
-from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.ops.string import Steps
 from wlkernelnn.ops.string.equations import Index, by_step
 from wlkernelnn.sequence.layers.string_model import State, StringModel, check_state

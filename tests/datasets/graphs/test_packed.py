@@ -325,6 +325,13 @@ def test_a_graph_says_what_of_its_targets_is_a_bound(data: PackedGraphs) -> None
     assert torch.equal(found.censored, batch.censored)
     assert bounds[3].censored.tolist() == [[-1]]
     assert "censored" not in data[3]
+    column = data.with_targets(np.arange(10.0), censored=sides[:, 0])
+    assert torch.equal(column.arrays.censored, bounds.arrays.censored)
+    for y in (data.y, data.y[:, :1]):
+        with pytest.raises(ValueError, match=r"censored must be \[10, .\], as y, got \[9\]"):
+            data.with_targets(y, censored=sides[:9, 0])
+    with pytest.raises(ValueError, match=r"censored must be \[10, 2\], as y, got \[20\]"):
+        data.with_targets(data.y, censored=np.ones(20))
 
 
 def test_other_targets_and_compact_stores_keep_a_transform() -> None:

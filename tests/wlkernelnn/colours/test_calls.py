@@ -214,6 +214,12 @@ def test_writes_that_views_by_nodes_would_not_see_are_refused(write: Callable[[A
         to_colours(Views())
 
 
+def test_compiled_whole_it_goes_by_nodes() -> None:
+    net = OneLayer(gin())
+    compiled = torch.compile(to_colours(net), backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(*ARGUMENTS), net(*ARGUMENTS))
+
+
 def test_extra_state_is_the_networks() -> None:
     class Remembers(OneLayer):
         mean = 3.0

@@ -76,6 +76,17 @@ def test_blocks_of_predictions(fitted: MoleculeMachine, monkeypatch: pytest.Monk
     assert fitted.predict(DATA[:0]).shape == (0, 1)
 
 
+def test_training_molecules_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, calls = MoleculeMachine("gp").fit(TRAIN), []
+    machine.choice_ = "descriptors"  # as if the kernels had no part in predictions
+    whole, real = machine.nearest(DATA), molecules.Known.of
+    monkeypatch.setattr(molecules.Known, "of", lambda *given: calls.append(given) or real(*given))
+    monkeypatch.setattr(molecules, "_AT_ONCE", 120)
+    for one, other in zip(machine.nearest(DATA), whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert len(calls) == 8
+
+
 def test_classes_are_those_of_the_classifier(tmp_path: Path) -> None:
     y = np.stack([VALUES > 9, ["Cl" in text for text in SMILES]], axis=1).astype(float)
     y[::5, 1] = np.nan

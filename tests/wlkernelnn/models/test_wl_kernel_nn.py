@@ -73,7 +73,11 @@ def test_it_becomes_heterogeneous() -> None:
 
 @pytest.mark.filterwarnings("ignore")  # GraphGym's own
 @pytest.mark.parametrize("of_config", [{"model.type": "wlkernelnn"}, {"gnn.layer_type": "wlkernelconv"}])
-def test_graphgym_makes_it_from_a_configuration(of_config: dict[str, str]) -> None:
+@pytest.mark.parametrize("act", ["relu", "lrelu_01"])  # PyG's, and GraphGym's own
+@pytest.mark.parametrize("layers_pre_mp", [0, 2])
+def test_graphgym_makes_it_from_a_configuration(
+    of_config: dict[str, str], act: str, layers_pre_mp: int
+) -> None:
     pytest.importorskip("yacs")
     from torch_geometric.graphgym.config import cfg, set_cfg
     from torch_geometric.graphgym.model_builder import create_model
@@ -82,9 +86,14 @@ def test_graphgym_makes_it_from_a_configuration(of_config: dict[str, str]) -> No
 
     set_cfg(cfg)
     sizes = {"share.dim_in": 16, "share.dim_out": 3, "gnn.dim_inner": 8, "gnn.layers_mp": 3}
-    for name, value in {**sizes, "dataset.task": "graph", "gnn.head": "graph", **of_config}.items():
+    words = {"dataset.task": "graph", "gnn.head": "graph", "gnn.act": act} | of_config
+    for name, value in {**sizes, **words, "gnn.layers_pre_mp": layers_pre_mp}.items():
         cfg.merge_from_list([name, value])
     net = create_model(to_device=False)
+    before = [name for name, _ in net.named_parameters() if name.startswith("model.pre_mp.")]
+    assert bool(before) == bool(layers_pre_mp)
+    leaky = [module for module in net.modules() if isinstance(module, torch.nn.LeakyReLU)]
+    assert bool(leaky) == (act == "lrelu_01")
     assert sum(isinstance(module, WLKernelConv) for module in net.modules()) == 3
     batch = Batch.from_data_list([Data(x=X, edge_index=EDGES, y=torch.tensor([1]))] * 3)
     out, y = net(batch)

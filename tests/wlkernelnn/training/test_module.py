@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import pytest
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import Linear
 
 from tests.inputs.molecules import regression_set, small_network
-from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.training import FitOptions, fit
 from wlkernelnn.training.module import TrainedModule
 from wlkernelnn.training.options import PRECISIONS

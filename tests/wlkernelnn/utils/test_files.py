@@ -24,6 +24,7 @@ from wlkernelnn.utils.files import (
     UNFINISHED,
     alone_in,
     atomic_path,
+    clear_unfinished,
     csv_text,
     json_text,
     read_json,
@@ -211,6 +212,16 @@ def test_what_was_left_unfinished_is_removed(tmp_path: Path) -> None:
         with alone_in(tmp_path):  # again, by the same process, which writes there
             assert temporary.exists()
     assert others.exists()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "long" * 20 + ".parquet"])
+def test_what_was_left_of_one_file_is_removed(tmp_path: Path, name: str) -> None:
+    with atomic_path(tmp_path / name) as temporary:
+        left = temporary.name
+    for path in (left, f"{UNFINISHED}x1y2.other.csv"):
+        (tmp_path / path).touch()
+    clear_unfinished(tmp_path, of=name)
+    assert {path.name for path in tmp_path.iterdir()} == {name, f"{UNFINISHED}x1y2.other.csv"}
 
 
 def test_sealed_json(tmp_path: Path) -> None:

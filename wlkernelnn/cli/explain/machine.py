@@ -13,8 +13,8 @@ from wlkernelnn.machines import Explanation, LinearMachine, explain
 from wlkernelnn.machines.parts import targets_of
 from wlkernelnn.training import JointModel
 from wlkernelnn.training.classes import output_names
+from wlkernelnn.training.folder import MACHINE, NETWORKS
 from wlkernelnn.training.molecules.explain import atom_contributions
-from wlkernelnn.training.molecules.joint import MACHINE, NETWORKS
 from wlkernelnn.training.molecules.machine import Machine
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding
+from torch_geometric.nn import Linear
 
-from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.datasets.graphs.arrays import distinct_rows
 from wlkernelnn.datasets.graphs.random_walks import UNITS
 from wlkernelnn.ops.autograd import traced

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import Linear
 
-from wlkernelnn.blocks.linear import Linear
 from wlkernelnn.utils.checks import check_count
 
 # Numbers further from their mean than so many standard deviations say no more than that.

@@ -72,13 +72,13 @@ def gated_for(*values: Tensor | None) -> Any:
 
 
 def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """W x + b, without a W the identity, as a tensor of its own, of the type of x.
+    """W x + b, without a W the identity, as a contiguous tensor of its own, of the type of x.
 
     Under autocast only products are of lower precision: states add up over many steps.
     """
     if weight is not None:
         return linear(x, weight, bias).to(x.dtype)
-    return x.clone() if bias is None else x + bias
+    return x.clone(memory_format=torch.contiguous_format) if bias is None else (x + bias).contiguous()
 
 
 def _plain(*values: Any) -> tuple[Tensor, ...]:

@@ -20,7 +20,7 @@ from wlkernelnn.machines.texts import is_text_machine
 from wlkernelnn.models import ColourCache, GraphNetwork
 from wlkernelnn.models.base.colour_cache import CAPACITY
 from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint, save_checkpoint
-from wlkernelnn.training.folder import check_alike, finished_folders
+from wlkernelnn.training.folder import check_alike, check_free, finished_folders
 from wlkernelnn.training.options import BATCH
 
 from .prediction import describe, embed
@@ -179,7 +179,12 @@ class Ensemble:
         ]
 
     def save(self, directory: Path) -> None:
-        """Write the networks into ``model_0``, … of a folder, and the recalibration."""
+        """Write the networks into ``model_0``, … of a folder, and the recalibration.
+
+        Raises:
+            FileExistsError: The folder holds a run already.
+        """
+        check_free(directory)
         for i, net in enumerate(self.networks):
             save_checkpoint(directory / f"model_{i}", net, self.about)
         if self.recalibration is not None:

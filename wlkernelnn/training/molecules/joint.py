@@ -17,14 +17,13 @@ from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines import LinearMachine, MoleculeMachine, load_machine, save_machine
 from wlkernelnn.training.checkpoint import save_checkpoint
 from wlkernelnn.training.classes import of_all_classes
-from wlkernelnn.training.folder import JOINT_FILE, network_folders
+from wlkernelnn.training.folder import JOINT_FILE, MACHINE, NETWORKS, network_folders
 from wlkernelnn.utils.files import read_sealed, understood, write_sealed
 
 from .ensemble import Ensemble, load_ensemble
 
 FORMAT = "wlkernelnn.joint/1"
 # In a run folder, beside the weights: the folders of both parts.
-MACHINE, NETWORKS = "machine", "networks"
 # Probabilities of networks are rounded to 0 and 1 where these are near.
 _LEAST = 1e-6
 

@@ -19,7 +19,7 @@ from wlkernelnn.machines.saved import is_machine
 from wlkernelnn.machines.texts import is_text_machine, load_text_machine
 from wlkernelnn.sequence import LanguageModel, StringNetwork, TextNetwork
 from wlkernelnn.training.checkpoint import CONFIG, load_checkpoint, load_vocabulary, save_checkpoint
-from wlkernelnn.training.folder import check_alike, finished_folders
+from wlkernelnn.training.folder import check_alike, check_free, finished_folders
 
 from .classification import class_probabilities
 from .language import perplexity
@@ -158,7 +158,12 @@ class StringEnsemble:
         return sum(parameter.numel() for net in self.networks for parameter in net.parameters())
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write the networks into ``model_0``, … of a folder."""
+        """Write the networks into ``model_0``, … of a folder.
+
+        Raises:
+            FileExistsError: The folder holds a run already.
+        """
+        check_free(directory)
         for i, net in enumerate(self.networks):
             save_checkpoint(Path(directory) / f"model_{i}", net, self.about, self.vocabulary)
 

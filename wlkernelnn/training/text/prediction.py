@@ -17,6 +17,7 @@ from wlkernelnn.machines import TextMachine
 from wlkernelnn.machines.texts import text_digest
 from wlkernelnn.sequence.models.language_model import check_drawing
 from wlkernelnn.training.checkpoint import digest
+from wlkernelnn.training.classes import probability_columns
 from wlkernelnn.training.options import RANGES
 from wlkernelnn.training.screening.filling import Filling, Piece, fill_tables
 from wlkernelnn.training.screening.parts import Counts
@@ -70,7 +71,7 @@ class TextColumns:
         if self.max_tokens:
             raise ValueError("max_tokens: a language model writes on, this is a classifier")
         (target,) = model.about["target_names"]
-        more = [f"{target}_p_{name}" for name in model.about["classes"]] if self.probabilities else []
+        more = probability_columns(target, model.about["classes"]) if self.probabilities else []
         return [target, f"{target}_probability", *more]
 
     def values(

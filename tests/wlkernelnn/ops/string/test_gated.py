@@ -205,3 +205,18 @@ def test_inputs_are_left_alone() -> None:
     torch.autograd.backward(out, cotangents)
     assert all(torch.equal(inputs[name], value) for name, value in before.items())
     assert all(bool((cotangent == 1).all()) for cotangent in cotangents)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_gradients_of_a_transposed_matrix(bias: bool) -> None:
+    """Without W the parts are x itself, whose rows need not lie one behind the other."""
+    cell = CELLS["rkm_lstm-blind"]
+    width = len(cell.parts) * D
+    x, b, steps = normal(8, width), normal(width) if bias else None, Steps(ptr_of([3, 0, 5]))
+
+    def gradient(x: Tensor) -> Tensor:
+        _, h = gated_scan(cell, x.requires_grad_(), None, b, None, steps)
+        return torch.autograd.grad(h.square().sum(), x)[0]
+
+    expected = gradient(x.clone())
+    torch.testing.assert_close(gradient(x.t().contiguous().t()), expected, rtol=1e-12, atol=1e-12)

@@ -123,6 +123,15 @@ def test_networks_are_in_the_order_of_their_numbers(folder: Path, tmp_path: Path
     assert_same_weights(ensemble.networks[1], load_checkpoint(folder / "model_1")[0])
 
 
+def test_it_is_saved_where_no_run_is(folder: Path, tmp_path: Path) -> None:
+    ensemble = load_ensemble(folder)
+    ensemble.save(tmp_path / "run")
+    assert len(load_ensemble(tmp_path / "run").networks) == 2
+    ensemble.networks.pop()
+    with pytest.raises(FileExistsError, match="run holds a run already"):
+        ensemble.save(tmp_path / "run")
+
+
 def test_folders_without_a_network(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere: expected a run folder with model_0"):
         load_ensemble(tmp_path / "nowhere")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.inputs.molecules import SMALL, quick, regression_set
 from wlkernelnn.datasets import PackedGraphs, load_molecules, molecules_from
 from wlkernelnn.machines import LinearMachine, MoleculeMachine
 from wlkernelnn.machines.parts import FEATURES
-from wlkernelnn.training import Columns, JointModel, load_run, mean_and_std, train_joint
+from wlkernelnn.training import Columns, JointModel, check_free, load_run, mean_and_std, train_joint
 from wlkernelnn.training.molecules import machine as training
 from wlkernelnn.training.molecules.columns import digests
 from wlkernelnn.training.molecules.joint import best_share, joined
@@ -177,6 +178,10 @@ def test_folders(trained: Any, tmp_path: Path) -> None:
         train(task, folder)
     with pytest.raises(FileExistsError, match="holds a run already"):
         train(task, folder, resume=True)
+    begun = tmp_path / "begun"
+    shutil.copytree(folder / "networks", begun / "networks")
+    with pytest.raises(FileExistsError, match="begun holds a run already: resume it"):
+        check_free(begun)
     with pytest.raises(
         ValueError, match=r"model must be one of gp\+wl, gp\+stack, linear\+wl, linear\+stack"
     ):

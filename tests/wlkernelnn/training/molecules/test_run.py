@@ -46,6 +46,14 @@ def test_files_of_a_run(folder: Path) -> None:
     assert history["epoch"].tolist() == [0, 1]
 
 
+def test_random_numbers_of_the_caller_go_on(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        state = torch.random.get_rng_state()
+        run(tmp_path / str(seed), ensemble_size=1)
+        assert torch.equal(torch.random.get_rng_state(), state)
+
+
 def test_classes_that_the_training_part_lacks_are_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
