@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,7 +26,7 @@ from wlkernelnn.training.molecules.scoring import check_target_names
 from wlkernelnn.training.options import ModelName
 from wlkernelnn.utils.checks import check_one_of
 
-from .data import molecules_of, train_and_valid
+from .data import molecules_of, target_frame, train_and_valid
 from .saved import SavedEstimator, more_options, training
 
 # Arguments of networks that the molecules and their targets give.
@@ -97,6 +99,11 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
         tags.input_tags.string = True
         tags.target_tags.multi_output = True
         return tags
+
+    def _true(self, X: Any, y: ArrayLike) -> pd.DataFrame:
+        """The targets to score against; those that are called as in ``fit`` in the order of the model."""
+        frame, names = target_frame(y, X), self._fitted.about["target_names"]
+        return frame[names] if sorted(frame.columns) == sorted(names) else frame
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the model into a run folder, for :meth:`load` and ``wlkernelnn predict``.

@@ -149,14 +149,15 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
     def score(self, X: Any, y: ArrayLike) -> float:
         """R², the mean over the targets, each of the rows that have it.
 
-        Scorers of scikit-learn take no missing targets; this does.
+        Columns that are called as those of the training may have another order. Scorers of scikit-learn take
+        no missing targets; this does.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
             TypeError, ValueError: X is not as of ``fit``, one gives no molecule, or y is not as in ``fit``.
         """
         check_is_fitted(self)
-        frame = target_frame(y, X)
+        frame = self._true(X, y)
         return score("r2", numeric_targets(frame, list(frame.columns), "y"), self._predict(X))
 
     def _outputs(self) -> dict[str, Any]:
@@ -279,7 +280,8 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
     def score(self, X: Any, y: ArrayLike) -> float:
         """The fraction of rows all whose known classes are predicted right; NaN if no class is known.
 
-        Scorers of scikit-learn take no missing classes; this does, and rows without any don't count.
+        Columns that are called as those of the training may have another order. Scorers of scikit-learn take
+        no missing classes; this does, and rows without any don't count.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
@@ -287,7 +289,7 @@ class MoleculeClassifier(ClassifierMixin, MoleculeEstimator):
                 another number of targets or another kind of classes than ``fit`` was given.
         """
         check_is_fitted(self)
-        true = self._read(target_frame(y, X))
+        true = self._read(self._true(X, y))
         known = np.asarray(pd.notna(true))
         wrong = np.zeros(true.shape, dtype=bool)
         wrong[known] = self.predict(X).reshape(true.shape)[known] != true[known]

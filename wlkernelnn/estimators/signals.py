@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from sklearn.utils import Tags
 
 from wlkernelnn.datasets import PackedStrings
+from wlkernelnn.datasets.files.table import frame_of
 from wlkernelnn.datasets.text.signals import channel_scale
 from wlkernelnn.kernels.base import is_list
 from wlkernelnn.training import StringEnsemble
@@ -44,7 +44,8 @@ class StringClassifier(StringEstimator):
 
     All arguments are those of the networks of :class:`TextClassifier`. X are arrays ``[T_i, d]`` of any
     lengths, or ``[T_i]`` of one channel; or one array ``[n, T, d]`` (``[n, T]`` is n strings of one channel).
-    Of data frames the columns are the channels, in the order that the first one has them in.
+    Of data frames, of pandas, Polars or Arrow, the columns are the channels, in the order that the first one
+    has them in.
 
     Attributes:
         ensemble_: The networks, a :class:`~wlkernelnn.training.StringEnsemble`.
@@ -148,6 +149,8 @@ def signals_of(X: Any) -> list[np.ndarray]:
     signals: list[np.ndarray] = []
     for i, item in enumerate(X):
         check_unmasked(item, f"X: string {i}")
+        frame = frame_of(item)
+        item = item if frame is None else frame
         try:
             item = item.detach().cpu() if isinstance(item, torch.Tensor) else item
             if np.asarray(item).dtype.kind in "cmM":
@@ -171,15 +174,15 @@ def signals_of(X: Any) -> list[np.ndarray]:
 
 
 def channel_names(X: Any) -> list[str] | None:
-    """The columns of strings that are data frames, ``None`` if none is.
+    """The columns of strings that are data frames, of pandas, Polars or Arrow; ``None`` if none is.
 
     Raises:
         ValueError: Two frames have other columns, or another order of them.
     """
     names: list[str] | None = None
     for i, item in enumerate(X):
-        if isinstance(item, pd.DataFrame):
-            found = [str(name) for name in item.columns]
+        if (frame := frame_of(item)) is not None:
+            found = [str(name) for name in frame.columns]
             if names is not None and found != names:
                 raise ValueError(f"X: string {i} has the columns {found}, others have {names}")
             names = found

@@ -364,6 +364,8 @@ def test_channels_of_data_frames_keep_their_names(tmp_path: Path) -> None:
     model = StringClassifier(**SMALL | {"epochs": 1}).fit(frames, 6 * ["x", "y"])
     plain = [frame.to_numpy() for frame in frames]
     assert_array_equal(model.predict_proba(frames), model.predict_proba(plain))
+    tables = [pa.table({name: frame[name] for name in frame}) for frame in frames]
+    assert_array_equal(model.predict_proba(tables), model.predict_proba(plain))
     turned = [frame[["b", "a"]] for frame in frames]
     model.save(tmp_path / "run")
     for fitted in (model, StringClassifier.load(tmp_path / "run")):
@@ -371,6 +373,8 @@ def test_channels_of_data_frames_keep_their_names(tmp_path: Path) -> None:
             ValueError, match=r"channels are called \['b', 'a'\], those of the training \['a', 'b'\]"
         ):
             fitted.predict(turned)
+        with pytest.raises(ValueError, match=r"channels are called \['b', 'a'\]"):
+            fitted.predict([table.select(["b", "a"]) for table in tables])
     with pytest.raises(ValueError, match=r"string 1 has the columns \['b', 'a'\], others have \['a', 'b'\]"):
         model.fit([frames[0], *turned[1:]], 6 * ["x", "y"])
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -105,6 +106,18 @@ def test_quantiles_and_deviations(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             refused()
+
+
+def test_scores_go_by_the_names_of_columns() -> None:
+    values = pd.DataFrame({"size": SIZE, "half": -SIZE / 2})
+    model = MoleculeRegressor("linear").fit(SMILES, values)
+    expected = model.score(SMILES, values)
+    assert model.score(SMILES, values[["half", "size"]]) == expected > 0.5
+    assert model.score(SMILES, values.to_numpy()) == expected
+    labels = pd.DataFrame(BOTH, columns=["large", "acid"])
+    kinds = MoleculeClassifier("linear").fit(SMILES, labels)
+    expected = kinds.score(SMILES, labels)
+    assert kinds.score(SMILES, labels[["acid", "large"]]) == expected > 0.9
 
 
 def test_levels(tmp_path: Path) -> None:
