@@ -109,6 +109,10 @@ def test_columns_that_are_no_targets(tmp_path: Path) -> None:
             "-l pinball --alpha 0.2",
             {"task_type": "regression", "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]},
         ),
+        (
+            "--loss_function quantile_interval --quantile_loss_alpha 0.2",
+            {"task_type": "regression", "loss": "quantile", "quantiles": [0.1, 0.5, 0.9]},
+        ),
         ("-t multiclass-dirichlet --alpha 0.2", {"task_type": "classification"}),
     ],
 )
@@ -176,6 +180,45 @@ def test_version_1(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"data_path": "far.csv", "depth": 4, "dropout": 0.1}))
     options, _ = convert(tmp_path / "config.json", out=tmp_path)
     assert (options["num_iterations"], options["dropout"]) == (4, 0.1)
+
+
+def test_what_version_1_leaves_in_its_folder(tmp_path: Path) -> None:
+    """``args.json`` has what follows from the options, too."""
+    options = {
+        "data_path": "far.csv",
+        "metric": "mae",
+        "loss_function": "mse",
+        "depth_solvent": 3,
+        "gpu": None,
+    }
+    derived: dict[str, Any] = {"metrics": ["mae"], "num_tasks": 1, "task_names": ["y"], "cuda": False}
+    derived |= {"device": {"_type": "python_object (type = device)"}, "adding_bond_types": True}
+    derived |= {"features_scaling": True, "reproducibility": {"command_line": "python train.py"}}
+    (tmp_path / "args.json").write_text(json.dumps(options | derived))
+    found, comments = convert(tmp_path / "args.json", out=tmp_path)
+    assert found == {
+        "model": "wl",
+        "data_path": "far.csv",
+        "metric": "mae",
+        "loss": "squared",
+        "task_type": "regression",
+        "output_dir": "runs/far",
+    }
+    assert "Left out" not in comments
+
+
+def test_comments_in_a_config(tmp_path: Path) -> None:
+    lines = ["epochs = 3   # few", "split = scaffold_balanced ; by scaffold", "dropout: 0.1 # of the head"]
+    lines += [
+        "data-path = 'far #1.csv' # in quotes",
+        'target-columns = ["a # b", c] ; two',
+        "output-dir = runs/a#b",
+    ]
+    (tmp_path / "config.toml").write_text("\n".join(lines))
+    options, _ = convert(tmp_path / "config.toml", out=tmp_path)
+    assert (options["epochs"], options["split"], options["dropout"]) == (3, "scaffold", 0.1)
+    assert (options["data_path"], options["target_columns"]) == ("far #1.csv", ["a # b", "c"])
+    assert options["output_dir"] == "runs/a#b"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .chemprop import ALIASES, COUNTERPARTS, INSTEAD, LOSSES, NEEDLESS, SAME, WITHOUT
+from .chemprop import ALIASES, COUNTERPARTS, DERIVED, INSTEAD, LOSSES, NEEDLESS, SAME, WITHOUT
 
 logger = logging.getLogger("wlkernelnn")
 
@@ -131,7 +131,10 @@ def read_command(words: Sequence[str]) -> Given:
 def read_config(path: Path) -> Given:
     """Options of a config file: lines ``name = value``, as of version 2, or the JSON of version 1."""
     content = path.read_text(encoding="utf-8")
-    values: Mapping[str, Any] = json.loads(content) if content.lstrip().startswith("{") else _lines(content)
+    values: Mapping[str, Any] = _lines(content)
+    if content.lstrip().startswith("{"):
+        every = json.loads(content)
+        values = {name: value for name, value in every.items() if name.replace("_", "-") not in DERIVED}
     given: Given = {}
     for option, value in values.items():
         name, value = known(option), [value] if not isinstance(value, list) else value
@@ -141,13 +144,17 @@ def read_config(path: Path) -> Given:
     return given
 
 
+# A value in quotes or brackets, or of words; with a comment behind it or without.
+_BEFORE_COMMENT = re.compile(r"""("[^"]*"|'[^']*'|\[.*\]|.*?)(?:(?:\A|\s+)[#;].*)?""")
+
+
 def _lines(content: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for line in map(str.strip, content.splitlines()):
         if not line or line[0] in "#;[":
             continue
         option, _, text = (part.strip() for part in re.sub(r"[=:\s]\s*", "\0", line, count=1).partition("\0"))
-        text = text.lstrip("=: ")
+        text = _BEFORE_COMMENT.fullmatch(text.lstrip("=: "))[1]  # type: ignore[index] (of all texts)
         if re.fullmatch(r"\[.*\]", text):
             values[option] = [part.strip(" '\"") for part in text[1:-1].split(",")]
         else:

@@ -67,6 +67,8 @@ _METRICS = one_of(
     binary_mcc="mcc",
     bce="log_loss",
     binary_cross_entropy="log_loss",
+    ce="log_loss",
+    cross_entropy="log_loss",
 )
 _FEATURES = one_of(
     morgan="ogb+morgan",
@@ -134,12 +136,18 @@ COUNTERPARTS: Mapping[str, tuple[str, Convert, str | Mapping[str, str]]] = {
             mve="mve",
             quantile="quantile",
             pinball="quantile",
+            quantile_interval="quantile",
             bce="squared",
+            binary_cross_entropy="squared",
             ce="squared",
+            cross_entropy="squared",
         ),
         {
             "bounded_mse": "squared, with the cells that are bounds (censored)",
-            **dict.fromkeys(("bce", "ce"), "squared is of numbers; classes have cross-entropy"),
+            **dict.fromkeys(
+                ("bce", "ce", "binary_cross_entropy", "cross_entropy"),
+                "squared is of numbers; classes have cross-entropy",
+            ),
         },
     ),
     "alpha": ("quantiles", around_median, ""),
@@ -174,14 +182,20 @@ NEEDLESS: Mapping[str, str] = {
 #: Values, in small letters, with which an option without a counterpart asks for what is done here.
 SAME: Mapping[str, tuple[str, ...]] = {
     "activation": ("relu",),
+    "depth-solvent": ("3",),
     "devices": ("auto", "1"),
     "frzn-ffn-layers": ("0",),
+    "hidden-size-solvent": ("300",),
     "num-folds": ("1",),
     "num-replicates": ("1",),
     "number-of-molecules": ("1",),
+    "rxn-mode": ("reac_diff",),
+    "spectra-activation": ("exp",),
+    "spectra-target-floor": ("1e-08",),
     "split-key-molecule": ("0",),
     "tracking-metric": ("val_loss",),
     "v-kl": ("0", "0.0"),
+    "weights-ffn-num-layers": ("2",),
 }
 
 #: Other names of an option: of its other version, or short ones.
@@ -217,6 +231,7 @@ ALIASES: Mapping[str, str] = {
     "explicit-h": "keep-h",
     "adding-h": "add-h",
     "target-weights": "task-weights",
+    "quantile-loss-alpha": "alpha",
 }
 
 _WITHOUT = """
@@ -245,6 +260,15 @@ _WITHOUT = """
     weights-ffn-num-layers no-adding-bond-types overwrite-default-atom-features
     overwrite-default-bond-features freeze-first-only spectra-activation spectra-target-floor
 """
+#: What the args.json of version 1 holds beside options: it follows from them, or from the data.
+DERIVED: frozenset[str] = frozenset(
+    """
+    adding-bond-types atom-constraints atom-descriptor-scaling atom-descriptors-size atom-features-size
+    atom-targets bond-constraints bond-descriptor-scaling bond-descriptors-size bond-features-size bond-targets
+    crossval-index-sets cuda device features-scaling features-size minimize-score num-lrs num-tasks
+    reproducibility shared-atom-bond-ffn task-names train-data-size use-input-features
+    """.split()  # noqa: SIM905
+)
 #: What to do instead of some of them.
 INSTEAD: Mapping[str, str] = dict.fromkeys(
     ("num-folds", "num-replicates"), "train --cv 5 scores models by 5-fold cross-validation, and keeps none"
