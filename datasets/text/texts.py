@@ -188,7 +188,7 @@ def texts_from(
         found = found._replace(texts=[found.texts[i] for i in kept], tokens=[found.tokens[i] for i in kept])
         labels = [known[labels[row]] for row in position]
         if classes is None:
-            _tell_of_missing(labels, where, label_column)
+            _tell_of_classes(labels, where, label_column)
     row = np.array(position, dtype=np.int64)
     split_idx = None
     if split_column is not None:
@@ -243,9 +243,16 @@ def _check_labels(kind: pa.DataType, where: str, column: str) -> None:
         raise ValueError(f"{where}: column {column!r} holds {kind}, expected names of classes, as text")
 
 
-def _tell_of_missing(labels: Sequence[str], where: str, column: str) -> None:
-    """Warn of a class that is called as other tools write a missing value."""
-    for name in sorted(set(labels)):
+def _tell_of_classes(labels: Sequence[str], where: str, column: str) -> None:
+    """Warn of a class that is called as other tools write a missing value, and of very many classes."""
+    names = sorted(set(labels))
+    if len(names) > 20 and 2 * len(names) > len(labels):
+        some = ", ".join(map(repr, names[:3]))
+        logger.warning(
+            f"{where}: column {column!r} has {len(names):,} classes ({some}, …) in {len(labels):,} rows: it "
+            "may be another column than was meant, or numbers, which are not predicted"
+        )
+    for name in names:
         if name.lower() in MISSING:
             logger.warning(
                 f"{where}: column {column!r}: {name!r} is a class of its own, in {labels.count(name):,} rows"

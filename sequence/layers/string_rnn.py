@@ -88,6 +88,7 @@ class StringRNN(Stack):
         TypeError: ``cell`` is not a sequence model.
         ValueError: An argument is out of its range, or ``cell`` cannot be made for another width.
 
+    >>> import torch
     >>> from wlkernelnn.sequence import RKM, StringRNN
     >>> encoder = StringRNN(RKM(300, 200, "rkm_lstm"), num_layers=2, bidirectional=True, dropout=0.3)
     >>> encoder(torch.randn(4, 7, 300))[0].shape

@@ -89,6 +89,7 @@ def objects(items: Sequence[Any]) -> np.ndarray:
     Raises:
         TypeError: Not a list, an array or the like.
 
+    >>> from wlkernelnn.kernels import objects
     >>> objects([["a", "b"], ["c"]]).shape
     (2,)
     """

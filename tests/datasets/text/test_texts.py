@@ -164,6 +164,14 @@ def test_labels_of_a_dictionary_and_booleans(tmp_path: Path) -> None:
         assert texts_from(tmp_path / "set.parquet", label_column="y").labels == names
 
 
+def test_a_column_of_other_values_than_classes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for number, times in ((40, 1), (80, 1)):
+        values = {"text": [f"word {i}" for i in range(number)], "y": [i % 40 for i in range(number)]}
+        texts_from(write(tmp_path / f"{number}.csv", **values), label_column="y")
+        assert caplog.text.count("has 40 classes ('0', '1', '10', …) in 40 rows: it may be another") == times
+        assert caplog.text.count("it may be another column") == times
+
+
 def test_a_class_that_is_called_like_a_missing_value(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -264,9 +264,9 @@ _WITHOUT = """
 DERIVED: frozenset[str] = frozenset(
     """
     adding-bond-types atom-constraints atom-descriptor-scaling atom-descriptors-size atom-features-size
-    atom-targets bond-constraints bond-descriptor-scaling bond-descriptors-size bond-features-size bond-targets
-    crossval-index-sets cuda device features-scaling features-size minimize-score num-lrs num-tasks
-    reproducibility shared-atom-bond-ffn task-names train-data-size use-input-features
+    atom-targets bond-constraints bond-descriptor-scaling bond-descriptors-size bond-features-size
+    bond-targets crossval-index-sets cuda device features-scaling features-size minimize-score num-lrs
+    num-tasks reproducibility shared-atom-bond-ffn task-names train-data-size use-input-features
     """.split()  # noqa: SIM905
 )
 #: What to do instead of some of them.

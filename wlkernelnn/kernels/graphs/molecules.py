@@ -70,6 +70,9 @@ class MoleculeKernel(StructureKernel):
 
     >>> from wlkernelnn.kernels import MoleculeKernel
     >>> MoleculeKernel()(["CCO", "CCO", "CCN"]).round(2)
+    array([[1.  , 1.  , 0.31],
+           [1.  , 1.  , 0.31],
+           [0.31, 0.31, 1.  ]])
     """
 
     _budget = 512

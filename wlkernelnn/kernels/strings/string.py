@@ -73,6 +73,7 @@ class StringKernel(DecayMixin, StructureKernel):
         ValueError: An argument is out of its range, sequences cannot be compared, a graph is not a path, or
             values are too large for float64.
 
+    >>> from wlkernelnn.kernels import StringKernel
     >>> kernel = StringKernel(ngram=2, decay=0.5, variant="lodhi", normalize=True)
     >>> kernel(["cat", "car"]).round(4).tolist()  # 1 / (2 + λ²)
     [[1.0, 0.4444], [0.4444, 1.0]]
