@@ -53,6 +53,21 @@ def test_it_learns(case: str, fitted: dict[str, Any]) -> None:
     assert_array_equal(model.predict(X), model.classes_[probability.argmax(1)])
 
 
+def test_a_few_texts_are_enough_for_the_order_of_words() -> None:
+    """The score of twelve validation texts stands still at first: no reason to stop."""
+    good, bad = ["good", "fun", "lovely", "clever", "fresh"], ["bad", "dull", "boring", "silly", "stale"]
+    rows = [
+        (f"the film was {' and '.join(pair)}", label, i == j)
+        for i, a in enumerate(good)
+        for j, b in enumerate(bad)
+        for label, first, second in (("good", a, f"not {b}"), ("bad", f"not {a}", b))
+        for pair in ((first, second), (second, first))
+    ]
+    train, test = ([row[:2] for row in rows if row[2] == apart] for apart in (False, True))
+    model = TextClassifier("kernel", hidden_channels=32, embedding_channels=16, lr=0.02, random_state=0)
+    assert model.fit(*zip(*train, strict=True)).score(*zip(*test, strict=True)) > 0.9
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_seeds(case: str, fitted: dict[str, Any]) -> None:
     model, X, y = CASES[case]
