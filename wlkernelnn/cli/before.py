@@ -16,7 +16,8 @@ from .options import VerbParser, option_name
 # What a training writes into its folder, whatever the model.
 RUN_FILES = (
     *("README.md", "README", "report.html", "config.json", "model.safetensors", "metrics.json"),
-    *("train_predictions.csv", "valid_predictions.csv", "test_predictions.csv"),
+    *("train_predictions.csv", "valid_predictions.csv", "test_predictions.csv", "splits.json"),
+    *("training_molecules.json", "test_calibration.svg"),
 )
 
 

@@ -116,6 +116,7 @@ def main(argv: list[str] | None = None) -> None:
 
     if find_spec("optuna") is None:
         raise ImportError("hpopt needs the package optuna: pip install optuna")
+    from wlkernelnn.datasets import write_rejects
     from wlkernelnn.datasets.splits.parts import PARTS
     from wlkernelnn.training.folder import STUDY
     from wlkernelnn.training.hpopt import open_study, search
@@ -152,6 +153,8 @@ def main(argv: list[str] | None = None) -> None:
             first={name: getattr(parsed, name) for name in ranges},
             about={"data": data.digest(), "parts": json_digest(rows), "metric": metric},
         )
+        if resume:  # not before the data are seen to be those of the study
+            write_rejects(directory / "rejects.csv", data.rejects)
         parsed.resume = False
         write_text(directory / "config.yaml", config_text(parsed))
         if "ranges" not in study.user_attrs:

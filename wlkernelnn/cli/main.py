@@ -10,6 +10,7 @@ import sys
 import warnings
 from typing import Any
 
+from wlkernelnn.utils.guard import check_main_module
 from wlkernelnn.utils.interrupts import sigterm_interrupts
 
 VERBS = {
@@ -51,6 +52,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(argv: list[str]) -> int:
+    check_main_module()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # What the encoding of a terminal lacks is shown as "?", and does not end the work.

@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 
 from wlkernelnn.datasets import Vocabulary
+from wlkernelnn.datasets.splits.parts import PARTS
 from wlkernelnn.machines.saved import is_machine
 from wlkernelnn.machines.texts import is_text_machine
 from wlkernelnn.utils.checks import check_count
@@ -118,10 +119,19 @@ def check_free(directory: str | os.PathLike[str], *files: str) -> None:
 
 
 def _check_others(directory: Path, files: Collection[str]) -> None:
-    begun = any((directory / name).is_file() for name in (SPLITS, FOLDS_FILE, STUDY))
+    begun = any((directory / name).is_file() for name in (FOLDS_FILE, STUDY)) or _has_splits(directory)
     for path in (directory / name for name in files):
         if path.exists() and not begun:
             raise FileExistsError(f"{path} is not of a run, and would be overwritten: choose another folder")
+
+
+def _has_splits(directory: Path) -> bool:
+    """Whether there are splits as a run writes them; other tools call theirs so, too."""
+    try:
+        splits = read_json(directory / SPLITS)
+    except (OSError, ValueError):
+        return False
+    return isinstance(splits, dict) and bool(splits) and {*splits} <= {*PARTS}
 
 
 def check_resumable(directory: Path, *files: str) -> None:

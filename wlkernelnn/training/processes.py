@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from pytorch_lightning.plugins.environments import ClusterEnvironment, LightningEnvironment
 
+from wlkernelnn.utils.guard import NO_GUARD, check_main_module
 from wlkernelnn.utils.interrupts import sigterm_interrupts, without_interrupts
 
 from .group import connected, environment_of, is_lost, is_started_outside, join, leave, share
@@ -31,8 +32,6 @@ Work = Callable[[ClusterEnvironment], Any]
 
 # Processes start afresh: a fork would inherit locks that torch's threads hold.
 START = "spawn"
-# The status of a process that the script which it imports would have start processes.
-NO_GUARD = 77
 # Once a process has ended with an error, the others have that many seconds to say theirs.
 GRACE = 3.0
 
@@ -214,12 +213,6 @@ class Pool(ProcessPoolExecutor):
         for child in self.children:
             child.kill()
         self.shutdown(cancel_futures=True)
-
-
-def check_main_module() -> None:
-    """End a process that imports, while it starts, a script which starts processes itself."""
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise SystemExit(NO_GUARD)
 
 
 def follow_parent() -> None:

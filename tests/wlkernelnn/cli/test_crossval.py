@@ -12,6 +12,27 @@ from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import butina_clusters
 
 
+def test_a_refused_resume_changes_nothing(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, frame = tmp_path / "cv", pd.read_csv(table)
+    given = ("--cv", 2, "--model", "linear", "wl", "--epochs", 1, "--hidden-channels", 8)
+    given = (*given, "--on-invalid", "skip", "--output-dir", folder)
+    frame.loc[3, frame.columns[0]] = "C1CC"
+    frame.to_csv(table, index=False)
+    assert cross(table, *given) == 0
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    frame.loc[:5, frame.columns[0]] = "none"
+    frame.to_csv(other := tmp_path / "other.csv", index=False)
+    assert cross(other, *given, "--resume") == 1
+    assert "the cross-validation to resume is of other data" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert pd.read_csv(folder / "rejects.csv")["row"].tolist() == [4]
+    (folder / "rejects.csv").unlink()
+    assert main(["train", "--config", str(folder / "config.yaml"), "--resume"]) == 0
+    assert pd.read_csv(folder / "rejects.csv")["row"].tolist() == [4]
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     return write_table(tmp_path / "set.csv", regression_set())

@@ -79,6 +79,15 @@ def test_trial_0_has_the_defaults_and_given_options_stay(study: Path) -> None:
     assert frame["params_lr"].nunique() == 3
 
 
+def test_rejects_of_a_search_that_begins_by_resuming(table: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(table)
+    frame.loc[3, frame.columns[0]] = "C1CC"
+    frame.to_csv(other := tmp_path / "other.csv", index=False)
+    more = ("--trials", 1, "--on-invalid", "skip", "--resume")
+    assert run(other, tmp_path / "study", *more) == 0
+    assert pd.read_csv(tmp_path / "study" / "rejects.csv")["row"].tolist() == [4]
+
+
 def test_the_test_part_changes_nothing(study: Path, tmp_path: Path) -> None:
     assert run(write(tmp_path / "other.csv", shift=100), tmp_path / "study", "--trials", 3) == 0
     pd.testing.assert_frame_equal(trials(tmp_path / "study"), trials(study))

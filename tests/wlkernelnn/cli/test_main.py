@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import logging
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from wlkernelnn import __version__
 from wlkernelnn.cli import benchmark
 from wlkernelnn.cli.main import VERBS, main
 from wlkernelnn.datasets import load_molecules
+from wlkernelnn.utils.guard import NO_GUARD
 
 COMMAND = Path(sys.executable).parent / "wlkernelnn"
 
@@ -187,3 +189,11 @@ def test_warnings_are_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: 
     main(["benchmark", "x"])
     assert capsys.readouterr().out == "warning: going on without the cache\n"
     assert "store.py:7" in warnings.formatwarning("as before", UserWarning, "store.py", 7)
+
+
+def test_a_process_that_imports_the_script_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its errors would be told in place of the missing main guard."""
+    monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main(["train", "--data-path", "nowhere.csv", "--target-columns", "y", "--output-dir", "run"])
+    assert ended.value.code == NO_GUARD

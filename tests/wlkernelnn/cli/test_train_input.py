@@ -35,7 +35,9 @@ def test_a_table_that_the_run_would_overwrite(
     assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("name", ["README.md", "config.json", "model.safetensors", "config.yaml"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "config.json", "model.safetensors", "config.yaml", "splits.json"]
+)
 def test_files_that_are_not_of_a_run(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["--data-path", tmp_path / "nowhere.csv", "--target-columns", "Act", "--output-dir", tmp_path]
     (tmp_path / name).write_text("{colour: red, seed: 3}" if name.endswith(".yaml") else "{}")
@@ -47,7 +49,7 @@ def test_files_that_are_not_of_a_run(name: str, tmp_path: Path, capsys: pytest.C
         assert said in capsys.readouterr().err
     # What a run that failed left is in nobody's way.
     (tmp_path / name).write_text('{"seed": 3}')
-    (tmp_path / "splits.json").write_text("{}")
+    (tmp_path / "splits.json").write_text('{"train": [0]}')
     assert train(*command) == 1
     assert "nowhere.csv" in capsys.readouterr().err
 

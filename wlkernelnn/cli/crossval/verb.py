@@ -38,7 +38,7 @@ def cross_validation(
         may_differ: Options that may change when a run resumes.
     """
     from wlkernelnn.datasets import MOLECULE_SETS, cv_folds, split_groups
-    from wlkernelnn.datasets.files.rejects import CHANGES, write_changes
+    from wlkernelnn.datasets.files.rejects import CHANGES, write_changes, write_rejects
     from wlkernelnn.report import PAGE, tried, write_cv_page
     from wlkernelnn.training.crossval import cross_validate
     from wlkernelnn.training.crossval.run import REPORT, TABLE, check_cv_folder
@@ -47,6 +47,7 @@ def cross_validation(
     split = SplitOptions(**pick(parsed, SplitOptions))
     _check(parsed, split)
     directory = Path(parsed.output_dir)
+    rejects_path = directory / "rejects.csv"
     # Folds are compared: all are of as many networks.
     may_differ = [name for name in may_differ if name != "ensemble_size"]
     check_run_folder(parser, parsed, directory, may_differ, (PAGE, REPORT, TABLE))
@@ -61,10 +62,9 @@ def cross_validation(
             features = features_of(Namespace(**{**vars(parsed), "model": name}))
             if features not in stores:
                 options = DataOptions(**{**pick(parsed, DataOptions), "features": features})
-                stores[features] = options.load(None if stores else directory / "rejects.csv")
+                stores[features] = options.load(None if stores or parsed.resume else rejects_path)
         data = next(iter(stores.values()))
-        if data.changes:
-            write_changes(directory / CHANGES, data.changes)
+        rejects, changes = data.rejects, data.changes
         for other in stores.values():
             if not np.array_equal(other.row, data.row):
                 raise ValueError(
@@ -85,8 +85,13 @@ def cross_validation(
         folds = cv_folds(data, parsed.cv, parsed.repeats, kind, parsed.data_seed, **clusters)
         for name in (name for name in models if name not in networks):
             _check_folds(name, data, folds)
-        check_cv_folder(directory, parsed.resume)
+        about = {"data": data.digest(), "models": models}
+        check_cv_folder(directory, folds, about, parsed.resume)
         resume, parsed.resume = parsed.resume, False
+        if resume:  # not before the data are seen to be those of the folds
+            write_rejects(rejects_path, rejects)
+        if changes:
+            write_changes(directory / CHANGES, changes)
         write_text(directory / "config.yaml", config_text(parsed))
         report = cross_validate(
             {name: partial(train, name) for name in models},
@@ -94,7 +99,7 @@ def cross_validation(
             directory,
             groups=split_groups(data, kind, **clusters),
             validated=networks,
-            about={"data": data.digest(), "models": models},
+            about=about,
             seed=parsed.data_seed,
             resume=resume,
         )

@@ -67,13 +67,9 @@ def cross_validate(
         ValueError: The one to resume is of other data, folds or options; or a training fails.
     """
     directory = Path(directory)
-    origin = json.loads(json.dumps({**(about or {}), "folds": folds.tolist()}))
     with alone_in(directory):
-        path = directory / FOLDS_FILE
-        check_cv_folder(directory, resume)
-        if path.is_file() and read_json(path) != origin:
-            raise ValueError(f"{path}: the cross-validation to resume is of other data, models or folds")
-        write_text(path, json_text(origin))
+        origin = check_cv_folder(directory, folds, about or {}, resume)
+        write_text(directory / FOLDS_FILE, json_text(origin))
         records = []
         for repeat, fold_of in enumerate(folds):
             for fold in range(int(folds.max()) + 1):
@@ -90,12 +86,22 @@ def cross_validate(
         return _written(directory, records, folds)
 
 
-def check_cv_folder(directory: Path, resume: bool) -> None:
-    """Raise an error if the folder holds a cross-validation that is not to be resumed."""
-    if (directory / FOLDS_FILE).is_file() and not resume:
+def check_cv_folder(
+    directory: Path, folds: np.ndarray, about: Mapping[str, Any], resume: bool
+) -> dict[str, Any]:
+    """Raise an error if the folder holds a cross-validation that is not to be resumed, or is another one.
+
+    Returns:
+        What the cross-validation is of: data, options and folds.
+    """
+    path, origin = directory / FOLDS_FILE, json.loads(json.dumps({**about, "folds": folds.tolist()}))
+    if path.is_file() and not resume:
         raise FileExistsError(
             f"{directory} holds a cross-validation already: resume it, or choose another folder"
         )
+    if path.is_file() and read_json(path) != origin:
+        raise ValueError(f"{path}: the cross-validation to resume is of other data, models or folds")
+    return dict(origin)
 
 
 def _record(

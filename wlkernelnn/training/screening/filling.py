@@ -176,6 +176,14 @@ def fill_tables(
     suffix = output.suffix or ".parquet"
     with Parts.alone(folder, suffix, origin, resume, filling.reject_column) as parts:
         if parts.is_joined(output):  # an earlier run was killed when all was done
+            try:
+                parts.join_rejects(rejects_path)
+            except FileNotFoundError as error:  # it had begun to tidy up
+                if not rejects_path.is_file():
+                    raise FileNotFoundError(
+                        f"{rejects_path}: the rejected rows are no longer all in {folder}; delete that "
+                        "folder to predict again"
+                    ) from error
             parts.clear()
             return parts.counts
         pieces = chain(begin, pieces)

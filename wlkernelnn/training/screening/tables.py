@@ -18,8 +18,8 @@ from wlkernelnn.datasets.molecules.smiles import MAX_LENGTH
 from wlkernelnn.training.molecules.columns import Columns, caches_of, columns_read, digests, load_run
 from wlkernelnn.training.molecules.ensemble import Kind
 from wlkernelnn.training.options import BATCH
-from wlkernelnn.training.processes import check_main_module
 from wlkernelnn.utils.checks import check_count
+from wlkernelnn.utils.guard import check_main_module
 
 from .filling import Filling, Piece, fill_tables
 from .parts import Counts

@@ -17,8 +17,9 @@ from wlkernelnn.datasets import Reject, featurize
 from wlkernelnn.datasets.molecules.smiles import MAX_LENGTH
 from wlkernelnn.models import ColourCache
 from wlkernelnn.training.molecules.columns import Columns, Model, caches_of, digests, load_run
-from wlkernelnn.training.processes import NO_GUARD, Pool, follow_parent
+from wlkernelnn.training.processes import Pool, follow_parent
 from wlkernelnn.utils.checks import NotFiniteError
+from wlkernelnn.utils.guard import NO_GUARD
 
 logger = logging.getLogger("wlkernelnn")
 

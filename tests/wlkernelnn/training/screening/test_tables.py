@@ -23,7 +23,12 @@ from wlkernelnn.models import GraphKernelNetwork
 from wlkernelnn.training import load_ensemble, predict_tables, save_checkpoint
 from wlkernelnn.training.screening import filling
 from wlkernelnn.training.screening import tables as library
-from wlkernelnn.training.screening.parts import MANIFEST, Counts
+from wlkernelnn.training.screening.parts import MANIFEST, Counts, Parts
+
+
+class Stopped(BaseException):
+    """As by SIGKILL."""
+
 
 GOOD = np.flatnonzero(MOLECULES)
 
@@ -198,6 +203,34 @@ def test_an_input_of_one_part_needs_no_folder(run_folder: Path, tmp_path: Path) 
     parts.mkdir()  # of a run that was killed before its first part
     assert run(tmp_path / "t.csv", run_folder, output) == Counts(2, 1, 2)
     assert (output.read_bytes(), rejects.read_bytes()) == alone
+
+
+@pytest.mark.parametrize("tidied", [False, True])
+def test_rejects_of_a_run_that_was_killed_when_all_was_done(
+    run_folder: Path, table: Path, tmp_path: Path, tidied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They go where the second call wants them, if their parts are there, or else must lie there."""
+    output, others, clear = tmp_path / "out.csv", tmp_path / "others.csv", Parts.clear
+
+    def killed(parts: Parts) -> None:
+        for path in parts.folder.glob("_rejects*") if tidied else ():
+            path.unlink()
+        raise Stopped
+
+    monkeypatch.setattr(Parts, "clear", killed)
+    with pytest.raises(Stopped):
+        run(table, run_folder, output)
+    monkeypatch.setattr(Parts, "clear", clear)
+    rejects = output.with_suffix(".rejects.csv").read_bytes()
+    if tidied:
+        with pytest.raises(FileNotFoundError, match=r"others\.csv: the rejected rows are no longer all in"):
+            predict_tables(table, run_folder, output, others, num_workers=0, resume=True)
+        run(table, run_folder, output, resume=True)
+        assert output.with_suffix(".rejects.csv").read_bytes() == rejects
+    else:
+        predict_tables(table, run_folder, output, others, num_workers=0, resume=True)
+        assert others.read_bytes() == rejects
+    assert not (tmp_path / "out.csv.parts").exists()
 
 
 def test_another_input_is_not_resumed(run_folder: Path, table: Path, tmp_path: Path) -> None:
