@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch_geometric.nn import MessagePassing
 
 from .colouring import Colouring
+from .tracing import CannotGoByColours
 
 Values = Mapping[str, Any]
 
@@ -95,3 +96,23 @@ class _NoDropout(TorchFunctionMode):
         if func is functional.dropout:
             return args[0] if args else (kwargs or {})["input"]
         return func(*args, **(kwargs or {}))
+
+
+def called(conv: MessagePassing, nodes: Values, others: Values) -> Tensor:
+    """What a layer gives; one that writes to the states it is given is refused, as these are copies here."""
+    before = [_writes(state) for state in states_of(nodes)]
+    out = conv(**nodes, **others)
+    if before != [_writes(state) for state in states_of(nodes)]:
+        raise CannotGoByColours(f"{type(conv).__name__} writes to the states that it is given")
+    return out
+
+
+def _writes(state: Tensor) -> int:
+    """How often a tensor was written to."""
+    return 0 if state.is_inference() else state._version
+
+
+def states_of(nodes: Values) -> list[Tensor]:
+    """The tensors of a layer's arguments, of pairs both; the second of a pair may be missing."""
+    pairs = (value if isinstance(value, (tuple, list)) else (value,) for value in nodes.values())
+    return [part for pair in pairs for part in pair if part is not None]

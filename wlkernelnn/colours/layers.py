@@ -21,7 +21,7 @@ from wlkernelnn.conv.kernel_conv import KernelConv, writes_propagate
 
 from .calls import key_of, settings
 from .colouring import Colouring, Step
-from .comparing import Values, compare_with_nodes
+from .comparing import Values, called, compare_with_nodes, states_of
 from .norms import CountedRows, has_batch_statistics
 from .rowwise import is_rowwise_container, is_rowwise_module, writes_forward
 from .sums import has_own_methods, with_fast_sums
@@ -133,7 +133,7 @@ def run_layer(
     """
     if isinstance(conv, KernelConv):
         return _run_kernel_layer(conv, colours, level, nodes, edges)
-    states = _states(nodes)
+    states = states_of(nodes)
     known = least_level(conv) or (_is_known(conv) and all(state.dim() > 1 for state in states))
     for state in states:
         # Other layers may take arguments of other shapes.
@@ -184,7 +184,7 @@ def _run(
     pairs = {name: _pair(value, step) for name, value in nodes.items()}
     edge_index = step.edge_index
     stacked = not _takes_pairs(conv, nodes)
-    flat = all(state.dim() == 2 and state.is_floating_point() for state in _states(nodes))
+    flat = all(state.dim() == 2 and state.is_floating_point() for state in states_of(nodes))
     fast = with_fast_sums(conv, step.edges, step.kind, edges) if flat and not stacked else None
     if fast is not None:
         conv = fast
@@ -220,11 +220,12 @@ def _run(
         context = CountedRows(counts)
     with context:
         if not stacked:
-            return conv(**pairs, **{index: edge_index}, **edges, **others)[:targets]
+            return called(conv, pairs, {index: edge_index, **edges, **others})[:targets]
         # A graph of the colours of both levels, with no edges into those of the lower.
         whole = {name: torch.cat([part for part in pair if part is not None]) for name, pair in pairs.items()}
         edge_index = torch.stack([edge_index[0], edge_index[1] + sources])
-        return conv(**whole, **{index: edge_index}, **edges, **others)[sources : sources + targets]
+        given = {index: edge_index, **edges, **others}
+        return called(conv, whole, given)[sources : sources + targets]
 
 
 def _is_known(conv: MessagePassing) -> bool:
@@ -240,12 +241,6 @@ def _computes_as(conv: MessagePassing, known: type[MessagePassing]) -> bool:
     methods = ("forward", "message", "aggregate", "update", "edge_update")
     same = all(getattr(type(conv), name) is getattr(known, name) for name in methods)
     return same and not writes_propagate(type(conv)) and not has_own_methods(conv)
-
-
-def _states(nodes: Values) -> list[Tensor]:
-    """The tensors of a layer's arguments, of pairs both; the second of a pair may be missing."""
-    pairs = (value if isinstance(value, (tuple, list)) else (value,) for value in nodes.values())
-    return [part for pair in pairs for part in pair if part is not None]
 
 
 def _pair(value: Any, step: Step) -> tuple[Tensor, Tensor | None]:

@@ -28,6 +28,7 @@ _VIEWS = frozenset(
     swapdims adjoint flatten unflatten squeeze unsqueeze expand expand_as broadcast_to select narrow chunk
     split tensor_split hsplit vsplit dsplit unbind diagonal unfold as_strided detach contiguous to type
     type_as float double half bfloat16 real positive pos atleast_2d atleast_3d values indices dropout ravel
+    alpha_dropout feature_alpha_dropout cpu cuda int long bool resolve_conj
     """.split()  # noqa: SIM905
 )
 # Frames of these files are how a network is traced, not where it calls something.
@@ -80,6 +81,12 @@ def asks_for_rows(node: Node, kind: Kind) -> bool:
     of_rows = kind.rows != "plain" and node.target == "size"
     of_shape = kind.role.startswith("shape of ") and node.target is operator.getitem
     return (of_rows or of_shape) and tuple(node.args[1:]) == (0,)
+
+
+def first_of(node: Node) -> Node | None:
+    """The first argument of a call, which torch's functions and modules call ``input``."""
+    first = node.args[0] if node.args else node.kwargs.get("input")
+    return first if isinstance(first, Node) else None
 
 
 def writes(net: nn.Module, node: Node) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from .operations import (
     POOLS,
     Kind,
     asks_for_rows,
+    first_of,
     is_shape,
     named,
     place_of,
@@ -51,8 +53,11 @@ class Rewriter:
         self.colours = self.new.placeholder("colours")
         self.value: dict[Node, Node] = {}  # new nodes by old ones
         self.kind: dict[Node, Kind] = {}
-        self.base: dict[Node, Node] = {}  # the value in whose memory another may lie
-        self.viewed: set[Node] = set()  # those of rows in whose memory one by nodes would lie
+        # By nodes all values of a family lie in one memory, that of their base; here those of rows do, …
+        self.base: dict[Node, Node] = {}
+        self.family: dict[Node, list[Node]] = {}
+        self.memory: dict[Node, Node] = {}
+        self.order = {node: place for place, node in enumerate(graph.nodes)}
         self.depth = 0
         self.inputs: dict[str, str] = {}
 
@@ -117,28 +122,40 @@ class Rewriter:
         return value
 
     def _set(self, node: Node, value: Node, kind: Kind) -> None:
-        self.value[node], self.kind[node], self.base[node] = value, kind, node
-        first = node.args[0] if node.args else None
-        if isinstance(first, Node) and shares(self.net, node):
+        self.value[node], self.kind[node] = value, kind
+        self.base[node] = self.memory[node] = node
+        if (first := first_of(node)) is not None and shares(self.net, node):
             self.base[node] = self.base[first]
-            if self._is_rows(first) and kind.rows == "plain":
-                self.viewed.add(self.base[first])
+            if (kind.rows, kind.level) == (self.kind[first].rows, self.kind[first].level):
+                self.memory[node] = self.memory[first]
+        self.family.setdefault(self.base[node], []).append(node)
 
     def _write(self, node: Node, rows: Kind | None) -> None:
-        """Write to the first argument of a call: by rows, where it is of rows."""
-        first = node.args[0] if node.args else None
+        """Prepare a call that writes to its first argument."""
         if node.kwargs.get("out") is not None:
-            raise self._error(node, "it writes to its argument out: take what it returns")
-        if not isinstance(first, Node) or not writes(self.net, node):
+            raise self._error(node, "it writes to the argument out: take what it returns")
+        first = first_of(node)
+        if first is None or not writes(self.net, node):
             return
-        if self.base[first] in self.viewed:
-            raise self._error(node, "it writes to values that are read by colours and by nodes: " + _COPY)
-        if not self._is_rows(first):
+        base = self.base[first]
+        kind = self.kind[base]
+        if kind.role in ("batch", "edge_index"):
+            raise self._error(node, f"it writes to {kind.role}")
+        if rows is None or not self._is_rows(first):
             return
-        if rows is None or self._as(first, rows) is not self.value[first]:
+        if self._as(first, rows) is not self.value[first]:
             raise self._error(node, "it writes to values of fewer layers than it reads: " + _COPY)
-        if self.kind[first].role in ROLES:  # an argument, whose nodes are another tensor
-            self.kind[first] = rows
+        if kind.role in ROLES:  # an argument, whose nodes are another tensor
+            self.kind[base] = replace(kind, role="")
+
+    def _written(self, node: Node) -> None:
+        """Refuse a write that values would not see which are read later, and by nodes lie in one memory."""
+        if first_of(node) is None or not writes(self.net, node):
+            return
+        for other in self.family[self.base[node]]:
+            later = any(self.order[user] > self.order[node] for user in other.users)
+            if other is not node and self.memory[other] is not self.memory[node] and later:
+                raise self._error(node, "it writes to values that are read by colours and by nodes: " + _COPY)
 
     def _error(self, node: Node, reason: str) -> CannotGoByColours:
         return CannotGoByColours(f"{type(self.net).__name__}: {place_of(self.net, node)}: {reason}")
@@ -181,6 +198,7 @@ class Rewriter:
         else:
             self._write(node, None)
             self._by_nodes(node)
+        self._written(node)
 
     def _call_function(self, node: Node) -> None:
         if node.target is scatter and self._pool(node, None, scatter):
@@ -215,6 +233,7 @@ class Rewriter:
         self._write(node, None if how is None else rows)
         if rows is None or how is None:
             self._by_nodes(node)
+            self._written(node)
             return
         args, kwargs = (self._as(values, rows, how.sizes) for values in (node.args, node.kwargs))
         value = self.new.create_node(node.op, node.target, args, kwargs, name=node.name)
@@ -230,6 +249,7 @@ class Rewriter:
         )
         kind = Kind(role="constant") if how.number else Kind(rows.rows, rows.level, how.several)
         self._set(node, value, kind)
+        self._written(node)
 
     def _by_nodes(self, node: Node) -> None:
         """Run an operation as it is, on values by nodes."""

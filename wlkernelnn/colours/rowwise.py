@@ -22,6 +22,7 @@ _ELEMENTWISE = frozenset(
     hardtanh hardswish hardsigmoid hardshrink softshrink tanhshrink threshold prelu glu dropout
     alpha_dropout one_hot layer_norm rms_norm group_norm float double half bfloat16 int long bool to type
     type_as contiguous clone detach zeros_like ones_like full_like relu_ iadd isub imul itruediv
+    ifloordiv imod ipow iand ior ixor
     """.split()  # noqa: SIM905
 )
 # Those that go along a dimension, and where among their arguments its number stands: rows, if it is not 0.

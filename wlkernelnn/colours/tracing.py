@@ -14,6 +14,7 @@ import torch
 import torch_geometric
 from torch import Tensor, nn
 from torch.fx import Graph, Node, Proxy, Tracer
+from torch.fx.proxy import Attribute
 from torch_geometric.nn import Aggregation
 from torch_geometric.nn.pool import glob
 
@@ -23,7 +24,10 @@ from .rowwise import is_leaf_module
 ROLES = ("node", "edge", "graph", "edge_index", "batch")
 _FUNCTIONS = tuple(value for value in vars(torch_geometric.utils).values() if isfunction(value))
 #: Operators that write to their first argument.
-IN_PLACE = (operator.iadd, operator.isub, operator.imul, operator.itruediv)
+IN_PLACE = tuple(
+    getattr(operator, name)
+    for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "iand", "ior", "ixor")
+)
 #: Stands for an argument that is a number.
 NUMBER = float
 # What attributes of ``Data`` are None where they are not given.
@@ -92,20 +96,23 @@ class NetworkTracer(Tracer):
 class _Value(Proxy):
     """A value of the network, that can be written to."""
 
-    def __iadd__(self, other: Any) -> Proxy:
-        return self._written(operator.iadd, other)
+    def __getattr__(self, name: str) -> Attribute:
+        return _Attribute(self, name)
 
-    def __isub__(self, other: Any) -> Proxy:
-        return self._written(operator.isub, other)
 
-    def __imul__(self, other: Any) -> Proxy:
-        return self._written(operator.imul, other)
+class _Attribute(Attribute, _Value):
+    """An attribute of a value, such as ``h.T``."""
 
-    def __itruediv__(self, other: Any) -> Proxy:
-        return self._written(operator.itruediv, other)
 
-    def _written(self, function: Any, other: Any) -> Proxy:
+def _writing(function: Any) -> Any:
+    def written(self: Proxy, other: Any) -> Proxy:
         return self.tracer.create_proxy("call_function", function, (self, other), {})
+
+    return written
+
+
+for _function in IN_PLACE:
+    setattr(_Value, f"__{_function.__name__}__", _writing(_function))
 
 
 class _Record:

@@ -101,9 +101,17 @@ class MoleculeEstimator(_Arguments, SavedEstimator):
         return tags
 
     def _true(self, X: Any, y: ArrayLike) -> pd.DataFrame:
-        """The targets to score against; those that are called as in ``fit`` in the order of the model."""
+        """The targets to score against; those that are called as in ``fit`` in the order of the model.
+
+        Raises:
+            ValueError: Some are called so, and others are not.
+        """
         frame, names = target_frame(y, X), self._fitted.about["target_names"]
-        return frame[names] if sorted(frame.columns) == sorted(names) else frame
+        if {*frame.columns} == {*names}:
+            return frame[names]
+        if known := {*frame.columns} & {*names}:
+            raise ValueError(f"y: expected the columns {names}, as {sorted(known)}, got {[*frame.columns]}")
+        return frame
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the model into a run folder, for :meth:`load` and ``wlkernelnn predict``.

@@ -39,7 +39,7 @@ logger = logging.getLogger("wlkernelnn")
 ORIGIN, SPLITS, REPORT = "origin.json", "splits.json", "metrics.json"
 # What a machine writes, whatever it is of.
 MACHINE_FILES = (CONFIG, WEIGHTS, "README")
-# What a folder with a joint model of a machine and networks has.
+# What a folder with a joint model has: its weights, and the folders of both parts.
 JOINT_FILE, MACHINE, NETWORKS = "joint.json", "machine", "networks"
 # What the folder of an estimator of scikit-learn has.
 ESTIMATOR = "estimator.json"
@@ -233,7 +233,7 @@ def train_networks(
 ) -> None:
     """Train the networks of a run that are not finished, one after the other.
 
-    Random numbers of the caller's go on as if there had been no training.
+    Random numbers of the caller's, on a processor, go on as if there had been no training.
 
     Args:
         directory: The run folder.

@@ -207,18 +207,23 @@ def test_what_version_1_leaves_in_its_folder(tmp_path: Path) -> None:
     assert "Left out" not in comments
 
 
-def test_comments_in_a_config(tmp_path: Path) -> None:
-    lines = ["epochs = 3   # few", "split = scaffold_balanced ; by scaffold", "dropout: 0.1 # of the head"]
-    lines += [
-        "data-path = 'far #1.csv' # in quotes",
-        'target-columns = ["a # b", c] ; two',
-        "output-dir = runs/a#b",
-    ]
-    (tmp_path / "config.toml").write_text("\n".join(lines))
-    options, _ = convert(tmp_path / "config.toml", out=tmp_path)
-    assert (options["epochs"], options["split"], options["dropout"]) == (3, "scaffold", 0.1)
-    assert (options["data_path"], options["target_columns"]) == ("far #1.csv", ["a # b", "c"])
-    assert options["output_dir"] == "runs/a#b"
+@pytest.mark.parametrize("comment", ["", " # few", "  ; few [of] them # 'all'"])
+def test_comments_in_a_config(tmp_path: Path, comment: str) -> None:
+    lines = ["epochs = 3", "split = scaffold_balanced", "dropout: 0.1", "no-cuda", "data-path = 'far #1.csv'"]
+    lines += ['target-columns = ["a # b", c]', "output-dir = runs/a#b", "smiles-columns = #SMILES"]
+    (tmp_path / "config.toml").write_text("".join(f"{line}{comment}\n" for line in lines))
+    assert convert(tmp_path / "config.toml", out=tmp_path)[0] == {
+        "model": "wl",
+        "epochs": 3,
+        "split": "scaffold",
+        "dropout": 0.1,
+        "accelerator": "cpu",
+        "data_path": "far #1.csv",
+        "target_columns": ["a # b", "c"],
+        "output_dir": "runs/a#b",
+        "smiles_columns": ["#SMILES"],
+        "task_type": "regression",
+    }
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -189,29 +190,107 @@ def relu_into_a_view(net: Any, h: Tensor) -> Tensor:
 
 
 def module_into_a_view(net: Any, h: Tensor) -> Tensor:
-    net.relu(h.view(-1, 2, 2).transpose(0, 1))
+    net.relu(input=h.view(-1, 2, 2).transpose(0, 1))
     return h
 
 
-def relu_into_out(net: Any, h: Tensor) -> Tensor:
+def sum_into_an_attribute(net: Any, h: Tensor) -> Tensor:
+    k = h.T
+    k += 1
+    return h
+
+
+def sigmoid_into_out(net: Any, h: Tensor) -> Tensor:
     torch.sigmoid(h.detach(), out=h.detach())
     return h
 
 
+def of_another_level(net: Any, h: Tensor) -> Tensor:
+    k = h.type_as(net.conv(h, net.edge_index))
+    h.relu_()
+    return k
+
+
+class Writes(torch.nn.Module):
+    """A layer, what is tried, and a sum by nodes."""
+
+    def __init__(self, write: Callable[[Any, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.conv, self.relu, self.write = gin(), torch.nn.ReLU(inplace=True), write
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
+        self.edge_index, self.batch = edge_index, batch
+        out = self.write(self, self.conv(x, edge_index)).cumsum(0)
+        del self.edge_index, self.batch
+        return out, x.cumsum(0)
+
+
 @pytest.mark.parametrize(
-    "write", [relu_of_a_view, relu_into_a_view, module_into_a_view, relu_into_out], ids=lambda f: f.__name__
+    "write",
+    [
+        relu_of_a_view,
+        relu_into_a_view,
+        module_into_a_view,
+        sum_into_an_attribute,
+        sigmoid_into_out,
+        of_another_level,
+    ],
+    ids=lambda f: f.__name__,
 )
 def test_writes_that_views_by_nodes_would_not_see_are_refused(write: Callable[[Any, Tensor], Tensor]) -> None:
-    class Views(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.conv, self.relu = gin(), torch.nn.ReLU(inplace=True)
-
-        def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
-            return write(self, self.conv(x, edge_index)).cumsum(0)
-
     with pytest.raises(ValueError, match=r"it writes to .*: (write h = h \+ other|take what it returns)"):
-        to_colours(Views())
+        to_colours(Writes(write))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda net, h: net.relu(h.squeeze()),
+        lambda net, h: net.relu(h.unsqueeze(0)).squeeze(0),
+        lambda net, h: h[net.batch > 1].sum(0) + net.relu(h),
+        lambda net, h: h.data.mean() + net.relu(h),
+        lambda net, h: h.tanh_(),
+    ],
+)
+def test_writes_that_nobody_else_reads(write: Callable[[Any, Tensor], Tensor]) -> None:
+    net = Writes(write)
+    assert_same(to_colours(net), net, *ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [lambda x: x[:, :2].relu_(), lambda x: x.detach().mul_(2), lambda x: operator.ipow(x.view(-1, 2, 2), 2)],
+)
+def test_writes_to_views_of_arguments(write: Callable[[Tensor], Tensor]) -> None:
+    class OfArgument(Writes):
+        def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> tuple[Tensor, Tensor]:
+            write(x)
+            return super().forward(x, edge_index, batch)
+
+    net = OfArgument(lambda net, h: h)
+    x, *others = ARGUMENTS
+    torch.testing.assert_close(to_colours(net)(x.clone(), *others), net(x.clone(), *others))
+
+
+def test_writes_to_the_batch_and_by_layers_are_refused() -> None:
+    def clamps(net: Any, h: Tensor) -> Tensor:
+        net.batch.clamp_(max=1)
+        return h
+
+    with pytest.raises(ValueError, match="it writes to batch"):
+        to_colours(Writes(clamps))
+
+    class Activates(pyg.SimpleConv):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return super().forward(x.relu_(), edge_index)
+
+    class Net(Writes):
+        def __init__(self) -> None:
+            super().__init__(lambda net, h: self.other(h, net.edge_index) + h)
+            self.other = Activates()
+
+    with pytest.raises(ValueError, match="Activates writes to the states that it is given"):
+        to_colours(Net())(*ARGUMENTS)
 
 
 def test_compiled_whole_it_goes_by_nodes() -> None:

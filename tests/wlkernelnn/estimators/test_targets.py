@@ -114,6 +114,8 @@ def test_scores_go_by_the_names_of_columns() -> None:
     expected = model.score(SMILES, values)
     assert model.score(SMILES, values[["half", "size"]]) == expected > 0.5
     assert model.score(SMILES, values.to_numpy()) == expected
+    with pytest.raises(ValueError, match=r"y: expected the columns \['size', 'half'\], as \['half'\], got"):
+        model.score(SMILES, values.rename(columns={"size": "x"}))
     labels = pd.DataFrame(BOTH, columns=["large", "acid"])
     kinds = MoleculeClassifier("linear").fit(SMILES, labels)
     expected = kinds.score(SMILES, labels)

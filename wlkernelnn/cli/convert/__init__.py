@@ -144,8 +144,8 @@ def read_config(path: Path) -> Given:
     return given
 
 
-# A value in quotes or brackets, or of words, and the comment behind it.
-_COMMENTED = re.compile(r"""\A("[^"]*"|'[^']*'|\[.*\]|.*?)(?:(?:\A|\s+)[#;].*)\Z""")
+# A value in quotes or brackets, or of words, with a comment behind it or without.
+_VALUE = re.compile(r"""\A("[^"]*"|'[^']*'|\[(?:"[^"]*"|'[^']*'|[^\]"'])*\]|\S.*?)(?:\s+[#;].*)?\Z""")
 
 
 def _lines(content: str) -> dict[str, Any]:
@@ -154,7 +154,8 @@ def _lines(content: str) -> dict[str, Any]:
         if not line or line[0] in "#;[":
             continue
         option, _, text = (part.strip() for part in re.sub(r"[=:\s]\s*", "\0", line, count=1).partition("\0"))
-        text = _COMMENTED.sub(r"\1", text.lstrip("=: "))
+        flag = text.startswith(("#", ";")) and not re.match(r"[^=:\s]+\s*[=:]", line)  # and a comment
+        text = "" if flag else _VALUE.sub(r"\1", text.lstrip("=: "))
         if re.fullmatch(r"\[.*\]", text):
             values[option] = [part.strip(" '\"") for part in text[1:-1].split(",")]
         else:

@@ -23,7 +23,6 @@ from wlkernelnn.utils.files import read_sealed, understood, write_sealed
 from .ensemble import Ensemble, load_ensemble
 
 FORMAT = "wlkernelnn.joint/1"
-# In a run folder, beside the weights: the folders of both parts.
 # Probabilities of networks are rounded to 0 and 1 where these are near.
 _LEAST = 1e-6
 
