@@ -53,7 +53,7 @@ class Rewriter:
         self.colours = self.new.placeholder("colours")
         self.value: dict[Node, Node] = {}  # new nodes by old ones
         self.kind: dict[Node, Kind] = {}
-        # By nodes all values of a family lie in one memory, that of their base; here those of rows do, …
+        # By nodes a family of values lies in one memory, that of its base; here those of one memory do.
         self.base: dict[Node, Node] = {}
         self.family: dict[Node, list[Node]] = {}
         self.memory: dict[Node, Node] = {}

@@ -15,7 +15,6 @@ import pandas as pd
 import torch
 
 from wlkernelnn.datasets import Vocabulary
-from wlkernelnn.datasets.splits.parts import PARTS
 from wlkernelnn.machines.saved import is_machine
 from wlkernelnn.machines.texts import is_text_machine
 from wlkernelnn.utils.checks import check_count
@@ -126,12 +125,11 @@ def _check_others(directory: Path, files: Collection[str]) -> None:
 
 
 def _has_splits(directory: Path) -> bool:
-    """Whether there are splits as a run writes them; other tools call theirs so, too."""
+    """Whether there are splits as a run writes them; chemprop calls its list so, too."""
     try:
-        splits = read_json(directory / SPLITS)
+        return isinstance(read_json(directory / SPLITS), dict)
     except (OSError, ValueError):
         return False
-    return isinstance(splits, dict) and bool(splits) and {*splits} <= {*PARTS}
 
 
 def check_resumable(directory: Path, *files: str) -> None:

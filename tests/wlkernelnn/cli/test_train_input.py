@@ -40,7 +40,8 @@ def test_a_table_that_the_run_would_overwrite(
 )
 def test_files_that_are_not_of_a_run(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["--data-path", tmp_path / "nowhere.csv", "--target-columns", "Act", "--output-dir", tmp_path]
-    (tmp_path / name).write_text("{colour: red, seed: 3}" if name.endswith(".yaml") else "{}")
+    others = {"config.yaml": "{colour: red, seed: 3}", "splits.json": "[]"}
+    (tmp_path / name).write_text(others.get(name, "{}"))
     assert train(*command) == 1
     said = f"{tmp_path / name} is not of a run, and would be overwritten: choose another folder"
     assert said in capsys.readouterr().err
@@ -49,7 +50,7 @@ def test_files_that_are_not_of_a_run(name: str, tmp_path: Path, capsys: pytest.C
         assert said in capsys.readouterr().err
     # What a run that failed left is in nobody's way.
     (tmp_path / name).write_text('{"seed": 3}')
-    (tmp_path / "splits.json").write_text('{"train": [0]}')
+    (tmp_path / "splits.json").write_text("{}")
     assert train(*command) == 1
     assert "nowhere.csv" in capsys.readouterr().err
 

@@ -259,7 +259,11 @@ def test_writes_that_nobody_else_reads(write: Callable[[Any, Tensor], Tensor]) -
 
 @pytest.mark.parametrize(
     "write",
-    [lambda x: x[:, :2].relu_(), lambda x: x.detach().mul_(2), lambda x: operator.ipow(x.view(-1, 2, 2), 2)],
+    [
+        lambda x: x[:, :2].relu_(),
+        lambda x: operator.imul(x.detach(), 2),
+        lambda x: operator.ipow(x.view(-1, 2, 2), 2),
+    ],
 )
 def test_writes_to_views_of_arguments(write: Callable[[Tensor], Tensor]) -> None:
     class OfArgument(Writes):
