@@ -126,7 +126,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         Raises:
             TypeError: ``kernel`` is not a kernel, or y holds no real numbers.
             ValueError: Shapes do not fit, a target has no value or one that is infinite or too large or small
-                to be squared, a weight is negative, or the kernel cannot compare the structures.
+                to be squared, a weight is negative, rows of numbers are not finite, or the kernel cannot
+                compare the structures.
         """
         for name in ("num_landmarks", "max_fit_rows"):
             if getattr(self, name) is not None:
@@ -136,8 +137,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
                 f"kernel must be a kernel of wlkernelnn.kernels or scikit-learn, or made of them, got "
                 f"{self.kernel!r}"
             )
-        X, y = copied(X), _numbers(y)
-        validate_data(self, X, skip_check_array=True, ensure_2d=False)
+        X, y = self._validated(copied(X), reset=True), _numbers(y)
         self._single = y.ndim == 1
         y = y[:, None] if self._single else y
         if y.ndim != 2 or len(y) != len(X):
@@ -163,6 +163,15 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
         self._find_hyper_parameters(order)
         self._find_posteriors()
         return self
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        """Structures as they are; rows of numbers, where the kernel needs them, as a finite array."""
+        if not self.kernel.requires_vector_input:
+            return validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)
+        X = validate_data(self, X, reset=reset, ensure_all_finite=False, ensure_min_samples=0)
+        if len(bad := np.flatnonzero(~np.isfinite(X).all(axis=1))):
+            raise ValueError(f"X: row {bad[0]} holds values that are missing or not finite")
+        return X
 
     def count(self, X: Any, parts: Sequence[Kernel] | None = None) -> None:
         """Bring training structures or landmarks into the form in which others are compared with them."""
@@ -210,7 +219,8 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
     def _find_hyper_parameters(self, order: np.ndarray) -> None:
         place = np.argsort(order)
         chosen = [
-            target.rows[np.argsort(place[target.rows])[: self.max_fit_rows]] for target in self.targets_
+            np.sort(target.rows[np.argsort(place[target.rows])[: self.max_fit_rows]])
+            for target in self.targets_
         ]
         together = np.unique(np.concatenate(chosen))
         X = take(self.X_train_, together)
@@ -283,8 +293,7 @@ class GaussianProcess(RegressorMixin, BaseEstimator):
             ValueError: The kernel cannot compare the structures.
         """
         check_is_fitted(self)
-        X = structures_in(X)
-        validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        X = self._validated(structures_in(X), reset=False)
         marks, every = self.landmarks_, np.arange(len(X))
         columns = [target.rows if marks is None else np.arange(len(marks)) for target in self.targets_]
         flat = flat_molecules([known.kernel for known in self.known_], X)
