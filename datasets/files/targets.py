@@ -97,7 +97,10 @@ def class_targets(
     missing = (cells.isna() | (names.str.lower().isin(MISSING) & ~names.isin(known))).to_numpy(dtype=bool)
     words = names[missing & cells.notna().to_numpy() & (names != "").to_numpy()]
     if len(words):
-        logger.warning(f"{where}: {len(words):,} cells such as {words.iloc[0]!r} are read as missing values")
+        logger.warning(
+            f"{where}: {len(words):,} cells such as {words.iloc[0]!r} are read as missing values; a class "
+            "needs another name"
+        )
     numbers = pd.to_numeric(names[~missing], errors="coerce")
     if len(numbers) and numbers.notna().all():
         if classes is None and len(broken := numbers[numbers % 1 != 0]):

@@ -55,10 +55,13 @@ def compare_with_nodes(
         for name, value in nodes.items()
     } | {name: colours.edges(value) for name, value in edges.items()}
     device = colours.edge_index.device.type
-    with torch.no_grad(), torch.autocast(device, enabled=False), torch.random.fork_rng([]), _NoDropout():
+    with torch.no_grad(), torch.autocast(device, enabled=False), torch.random.fork_rng([]), _Exactly():
         for parameter in conv.parameters():
             parameter += 0.1 * torch.randn(parameter.shape, generator=generator).to(parameter)
-        expected = conv(**by_nodes, **{index: colours.edge_index}, **others)
+        try:
+            expected = conv(**by_nodes, **{index: colours.edge_index}, **others)
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(f"{cannot}: by nodes, in double precision, it fails: {error}") from error
         if not isinstance(expected, Tensor):
             raise ValueError(f"{cannot}: it returns a {type(expected).__name__}")
         if any(all(value is not old for old in before) for value in _kept(conv)):
@@ -87,15 +90,21 @@ def _doubled(value: Any) -> Any:
     return value.double() if isinstance(value, Tensor) and value.is_floating_point() else value
 
 
-class _NoDropout(TorchFunctionMode):
-    """While it is active, dropout does nothing."""
+class _Exactly(TorchFunctionMode):
+    """While it is active, dropout does nothing, and what asks for single precision gets double."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
+        kwargs = kwargs or {}
         if func is functional.dropout:
-            return args[0] if args else (kwargs or {})["input"]
-        return func(*args, **(kwargs or {}))
+            return args[0] if args else kwargs["input"]
+        if func is Tensor.float:
+            func = Tensor.double
+        args = [torch.float64 if value is torch.float32 else value for value in args]
+        if kwargs.get("dtype") is torch.float32:
+            kwargs = {**kwargs, "dtype": torch.float64}
+        return func(*args, **kwargs)
 
 
 def called(conv: MessagePassing, nodes: Values, others: Values) -> Tensor:

@@ -50,7 +50,6 @@ _MODULES = (
     nn.LSTMCell,
     nn.RNNCell,
     pyg.Linear,
-    pyg.BatchNorm,
     pyg.JumpingKnowledge,
     pyg.MessageNorm,
 )
@@ -64,6 +63,8 @@ def is_rowwise_module(module: nn.Module, declared: tuple[type[nn.Module], ...]) 
         return False
     if isinstance(module, _MODULES):
         return True
+    if isinstance(module, pyg.BatchNorm):  # SyncBatchNorm may have taken the place of its module
+        return is_rowwise_module(module.module, declared)
     if isinstance(module, pyg.LayerNorm):
         return module.mode == "node"
     if isinstance(module, pyg.MLP):

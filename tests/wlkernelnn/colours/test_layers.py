@@ -284,3 +284,38 @@ def test_comparisons_end_where_no_batch_tells() -> None:
         fast(batch.x, batch.edge_index, batch.batch)
     # Each comparison runs the layer twice more: after 1, 2, 4, 8 and 16 batches.
     assert Counting.calls == 16 + 2 * 5
+
+
+class AsksForSingle(pyg.MessagePassing):
+    """A layer that reads codes of edges as numbers in single precision, as many do."""
+
+    edge_dim = EDGES
+
+    def __init__(self, channels: int, ask: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.ask, self.nodes, self.edges = ask, torch.nn.Linear(channels, 8), torch.nn.Linear(EDGES, 8)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
+        return self.propagate(edge_index, x=self.nodes(x), edge=self.edges(self.ask(edge_attr)))
+
+    def message(self, x_j: Tensor, edge: Tensor) -> Tensor:
+        return (x_j + edge).relu()
+
+
+@pytest.mark.parametrize(
+    "ask", [Tensor.float, lambda e: e.to(torch.float32), lambda e: e.to(dtype=torch.float)]
+)
+def test_layers_that_ask_for_single_precision(ask: Callable[[Tensor], Tensor]) -> None:
+    """They are compared with nodes all the same, which is done in double precision."""
+    batch = BATCH.clone()
+    codes = torch.ones(batch.num_edges, EDGES, dtype=torch.long)
+    given = (batch.x.float(), batch.edge_index, codes, batch.batch)
+    net = Network(lambda channels: AsksForSingle(channels, ask))
+    torch.testing.assert_close(to_colours(net)(*given), net(*given))
+
+
+def test_layers_that_ask_for_half_precision_are_refused() -> None:
+    net = Network(lambda channels: AsksForSingle(channels, Tensor.half))
+    given = (BATCH.x.float(), BATCH.edge_index, torch.ones(BATCH.num_edges, EDGES), BATCH.batch)
+    with pytest.raises(ValueError, match="AsksForSingle cannot go by colours: by nodes, in double precision"):
+        to_colours(net)(*given)

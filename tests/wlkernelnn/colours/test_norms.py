@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch_geometric.nn as pyg
 
+from tests.wlkernelnn.colours.batches import Network
+from wlkernelnn.colours import to_colours
 from wlkernelnn.colours.norms import CountedRows, has_batch_statistics
 
 COUNT = torch.tensor([1, 3, 2, 5])
@@ -50,3 +53,12 @@ def test_statistics_of_the_batch() -> None:
     assert not has_batch_statistics(net.eval())
     assert has_batch_statistics(torch.nn.BatchNorm1d(2, track_running_stats=False).eval())
     assert not has_batch_statistics(torch.nn.LayerNorm(2))
+
+
+def test_synchronized_norms_are_refused_wherever_they_are() -> None:
+    """Their statistics are those of rows, which torch takes without asking how often a colour is there."""
+    net = torch.nn.SyncBatchNorm.convert_sync_batchnorm(
+        Network(lambda d: pyg.GCNConv(d, 8), lambda: pyg.BatchNorm(8))
+    )
+    with pytest.raises(ValueError, match="BatchNorm"):
+        to_colours(net)
