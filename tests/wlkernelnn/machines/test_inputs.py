@@ -1,5 +1,7 @@
 """What Gaussian processes are given: tables of numbers with missing values, graphs that are not finite."""
 
+from __future__ import annotations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +17,7 @@ Y = X.sum(axis=1)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_rows_that_are_not_finite_are_named(value):
+def test_rows_that_are_not_finite_are_named(value: float) -> None:
     bad = X.copy()
     bad[3, 1] = value
     classes = np.where(Y > 0, "toxic", "safe")
@@ -29,7 +31,7 @@ def test_rows_that_are_not_finite_are_named(value):
 
 
 @pytest.mark.parametrize("dtype", ["Float64", "double[pyarrow]", "float64"])
-def test_tables_of_any_dtype_of_numbers(dtype):
+def test_tables_of_any_dtype_of_numbers(dtype: str) -> None:
     if "pyarrow" in dtype:
         pytest.importorskip("pyarrow")
     table = pd.DataFrame(X, columns=["a", "b"]).astype(dtype)
@@ -43,7 +45,7 @@ def test_tables_of_any_dtype_of_numbers(dtype):
 
 
 @pytest.mark.parametrize("bad", [2, 6, 11])
-def test_a_graph_that_is_not_finite_is_named_by_its_place(bad):
+def test_a_graph_that_is_not_finite_is_named_by_its_place(bad: int) -> None:
     edge_index = torch.tensor([[0, 1], [1, 0]])
     graphs = [Data(x=torch.ones(2, 1), edge_index=edge_index) for _ in range(12)]
     graphs[bad].x[0] = torch.nan
