@@ -187,7 +187,8 @@ class LinearMachine(BaseEstimator):
         self, features: sparse.csr_array, y: np.ndarray, weight: np.ndarray, penalty: float
     ) -> tuple[np.ndarray, float]:
         known = ~np.isnan(y)
-        return (logistic if self._classifies else ridge)(features[known], y[known], weight[known], penalty)
+        fit = logistic if self._classifies else ridge
+        return next(fit(features[known], y[known], weight[known], [penalty]))
 
     def _tell(self) -> None:
         figures = ", ".join(f"{depth}: {error:.3f}" for depth, error in self.errors_.items())

@@ -67,7 +67,8 @@ def test_a_weight_of_two_is_a_row_twice() -> None:
     twice = np.arange(12).repeat(np.where(np.arange(12) < 4, 2, 1))
     weight = np.where(np.arange(12) < 4, 2.0, 1.0)
     for fit, target in ((ridge, y), (logistic, (y > 0).astype(float))):
-        one, other = fit(x, target, weight, 2.0), fit(x[twice], target[twice], np.ones(16), 2.0)
+        one = next(fit(x, target, weight, [2.0]))
+        other = next(fit(x[twice], target[twice], np.ones(16), [2.0]))
         np.testing.assert_allclose(one[0], other[0], atol=1e-3)
         assert one[1] == pytest.approx(other[1], abs=1e-3)
 
@@ -82,16 +83,29 @@ def test_the_unit_of_weights_does_not_count(task: str, monkeypatch: pytest.Monke
         np.testing.assert_allclose(other.std_, one.std_, rtol=1e-4)
 
 
-@pytest.mark.parametrize("penalty", [1e-2, 10.0, 1e5])
-def test_no_penalty_moves_the_intercept(penalty: float) -> None:
-    """The mean probability is the share of class 1, and the sum that is least is so."""
+@pytest.mark.parametrize(("few", "tolerance"), [(200, 1e-6), (199, 1e-3)])
+def test_no_penalty_moves_the_intercept(few: int, tolerance: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mean probability is the share of class 1, and the least sum is so; by rows and by columns."""
+    monkeypatch.setattr(penalties, "_FEW", few)
     x = sparse.csr_array(np.log1p(np.random.default_rng(0).poisson(1, (200, 5))))
     y, weight = (np.arange(200) % 10 > 0).astype(float), np.linspace(0.5, 1.5, 200)
-    coefficients, intercept = logistic(x, y, weight, penalty)
-    p = expit(x @ coefficients + intercept)
-    assert np.average(p, weights=weight) == pytest.approx(np.average(y, weights=weight), abs=1e-4)
-    slope = x.T @ (weight * (p - y)) + penalty * coefficients
-    np.testing.assert_allclose(slope, 0, atol=1e-3 * np.abs(x.T @ (weight * (y.mean() - y))).max())
+    tried = [1e5, 10.0, 1e-2]
+    for penalty, (coefficients, intercept) in zip(tried, logistic(x, y, weight, tried), strict=True):
+        p = expit(x @ coefficients + intercept)
+        share = np.average(y, weights=weight)
+        assert np.average(p, weights=weight) == pytest.approx(share, abs=0.1 * tolerance)
+        slope = x.T @ (weight * (p - y)) + penalty * coefficients
+        np.testing.assert_allclose(slope, 0, atol=tolerance * np.abs(x.T @ (weight * (share - y))).max())
+
+
+def test_few_rows_may_have_weights_of_many_orders() -> None:
+    """Rows that hardly count are fitted as well."""
+    y, weight = np.arange(40) % 2.0, 10.0 ** -(np.arange(40) // 4)
+    x = sparse.csr_array(np.random.default_rng(0).poisson(0.3, (40, 30)) + np.eye(40)[:, :30])
+    coefficients, intercept = next(logistic(x, y, weight, [1e-6]))
+    wrong = weight * (expit(x @ coefficients + intercept) - y)
+    np.testing.assert_allclose(x.T @ wrong, -1e-6 * coefficients, atol=1e-12)
+    assert abs(wrong.sum()) < 1e-12
 
 
 @pytest.mark.parametrize("task", ["regression", "classification"])
@@ -173,7 +187,8 @@ def test_several_classes(many: bool, tmp_path: Path, monkeypatch: pytest.MonkeyP
     known = ~np.isnan(kind)
     each = []
     for c, penalty in enumerate(machine.penalties_[:3]):
-        weights, intercept = logistic(features[known], (kind[known] == c).astype(float), np.ones(47), penalty)
+        of_class = (kind[known] == c).astype(float)
+        weights, intercept = next(logistic(features[known], of_class, np.ones(47), [penalty]))
         each.append(expit(features @ weights + intercept))
     expected = np.stack([*each, np.full(48, 0.5 / 48)], axis=1)
     probability = machine.predict(data)
@@ -222,7 +237,7 @@ def test_a_fifth_is_held_out_of_many_molecules(task: str, monkeypatch: pytest.Mo
     # As a machine without them predicts them.
     features = machine._features(flat := flat_graphs(data), machine.table_.columns(flat), machine.table_)
     fit = logistic if task == "classification" else ridge
-    weights, intercept = fit(features[~held], y[~held], np.ones(39), machine.penalties_[0])
+    weights, intercept = next(fit(features[~held], y[~held], np.ones(39), machine.penalties_[:1]))
     expected = features[held] @ weights + intercept
     expected = expit(expected) if task == "classification" else expected
     np.testing.assert_allclose(machine.leave_one_out()[held, 0], expected, rtol=0.01)
