@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, str] = {
     "joint": "molecules.joint",
     "kernel-speed": "speed.kernels",
     "lfp": "signals.lfp",
+    "linear-speed": "kernels.linear_machine",
     "moleculeace": "molecules.moleculeace",
     "moleculenet": "molecules.moleculenet",
     "ogb": "molecules.ogb",

@@ -73,6 +73,7 @@ RENDERED: dict[str, Table | Callable[[Record], list[Rows]]] = {
     "joint": joint.TABLE,
     "kernel_speed": of_ratios,
     "lfp": lfp.TABLE,
+    "linear_speed": of_ratios,
     "moleculeace": moleculeace.TABLE,
     **{f"moleculenet_{key}": of_molecules(moleculenet.TASKS, 5, key) for key in moleculenet.TASKS},
     **{f"ogb_{name.removeprefix('ogbg-')}": ogb.table_of(name) for name in ogb.RECIPES},
