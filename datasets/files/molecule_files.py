@@ -61,12 +61,18 @@ def sdf_rows(path: Path) -> Iterator[Row]:
     """The rows of an SDF: the line on which each record ends, and its cells.
 
     The columns are ``smiles``, canonical and with stereochemistry, ``name``, the first line of a record, and
-    all properties that any record has (one of these two names is called ``sdf_smiles`` or ``sdf_name``). A
+    all properties that any record has (where their names are taken, they begin with ``sdf_``). A
     record that RDKit does not read has an :class:`~wlkernelnn.datasets.files.rejects.Unreadable` in the place
     of the SMILES. The file is read twice: first for the names of its properties.
     """
     names = [*dict.fromkeys(name for record in _records(path) for name in record.properties)]
-    yield 0, (SMILES, NAME, *(f"sdf_{name}" if name in (SMILES, NAME) else name for name in names))
+    columns = [SMILES, NAME]
+    for name in names:
+        column = name
+        while column in columns or (column != name and column in names):
+            column = f"sdf_{column}"
+        columns.append(column)
+    yield 0, tuple(columns)
     for record in _records(path):
         properties = [record.properties.get(name, "") for name in names]
         yield record.line, (record.smiles, record.name, *properties)

@@ -31,6 +31,8 @@ logger = logging.getLogger("wlkernelnn")
 
 # By nodes, if the layers would compute more than this share of the rows they have by nodes.
 MOST_ROWS = 0.8
+# Attributes of which both networks have the same objects.
+_SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 # Programs that are kept, for different arguments, modes and settings of a network.
 MOST_PROGRAMS = 32
 
@@ -94,8 +96,8 @@ class ColourNetwork(nn.Module):
         training = net.training
         super().__init__()
         # The same parameters, buffers and modules under the same names: state_dicts are interchangeable.
-        for own in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
-            self.__dict__[own] = net.__dict__[own]
+        for name in _SHARED:
+            self.__dict__[name] = net.__dict__[name]
         self.training = training
         self.roles, self.rowwise = roles, rowwise
         self._programs: dict[Any, Program] = {}
@@ -127,7 +129,13 @@ class ColourNetwork(nn.Module):
         self.net._load_from_state_dict(*args, **kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ColourNetwork, (self.net, self.roles, self.rowwise)
+        made_anew = {"net", "roles", "rowwise", "_programs", "_checked", *_SHARED}
+        own = {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in made_anew and not isinstance(getattr(ColourNetwork, name, None), cached_property)
+        }
+        return ColourNetwork, (self.net, self.roles, self.rowwise), own
 
     @cached_property
     def _parameters_of_call(self) -> dict[str, Any]:

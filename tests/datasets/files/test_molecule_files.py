@@ -90,6 +90,15 @@ def test_properties_are_columns_and_bad_records_rows(tmp_path: Path, name: str) 
     assert load_molecules(path, smiles_column="sdf_smiles", on_invalid="skip", cache=False).smiles == ["OCC"]
 
 
+def test_properties_with_names_of_other_columns(tmp_path: Path) -> None:
+    """None is lost, whichever comes first."""
+    values = {"sdf_smiles": "OC", "smiles": "CO", "sdf_sdf_smiles": "C", "name": "methanol"}
+    record = block("CO") + "".join(f"> <{name}>\n{value}\n\n" for name, value in values.items())
+    [row] = read_table(sdf(tmp_path / "t.sdf", [record])).to_dict("records")
+    renamed = {"smiles": "sdf_sdf_sdf_smiles", "name": "sdf_name"}
+    assert row == {"smiles": "CO", "name": "", **{renamed.get(name, name): values[name] for name in values}}
+
+
 def test_an_sdf_of_another_encoding_without_its_last_line(tmp_path: Path) -> None:
     path = tmp_path / "t.sdf"
     path.write_bytes(("\r\n".join([*block("CCO").splitlines(), "> <é>", "µ", ""])).encode("latin-1"))

@@ -13,7 +13,6 @@ from wlkernelnn.machines import Explanation, LinearMachine, explain
 from wlkernelnn.machines.parts import targets_of
 from wlkernelnn.training import JointModel
 from wlkernelnn.training.classes import output_names
-from wlkernelnn.training.folder import MACHINE, NETWORKS
 from wlkernelnn.training.molecules.explain import atom_contributions
 from wlkernelnn.training.molecules.machine import Machine
 
@@ -29,11 +28,6 @@ def explained(
 ) -> tuple[np.ndarray, dict[str, pd.DataFrame]]:
     """What each atom adds ``[ΣV, T]``, and tables by the names of their files."""
     machine = model.machine if isinstance(model, JointModel) else model
-    if isinstance(model, JointModel) and model.about["task"] == "multiclass":
-        raise ValueError(
-            "a joint model of more than two classes is not a sum: explain its parts, the folders "
-            f"{MACHINE} and {NETWORKS} in its run folder"
-        )
     atoms, molecules, substructures = [], [], []
     for begin in range(0, max(1, len(data)), batch_size):
         part = data[begin : begin + batch_size]

@@ -74,6 +74,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.report import PAGE, tried, write_explanation_page
     from wlkernelnn.training import Ensemble, JointModel, load_run, mean_and_std
     from wlkernelnn.training.classes import decided, output_names
+    from wlkernelnn.training.folder import MACHINE, NETWORKS
     from wlkernelnn.training.molecules.columns import columns_read, kernel_machine
     from wlkernelnn.training.molecules.explain import atom_contributions, drawing
     from wlkernelnn.utils.files import atomic_path, write_text
@@ -83,6 +84,11 @@ def main(argv: list[str] | None = None) -> None:
     directory = options.output_dir
     _check_free(directory, options.test_path)
     model = load_run(options.model_path)
+    if isinstance(model, JointModel) and model.about["task"] == "multiclass":
+        raise ValueError(
+            f"{options.model_path}: a joint model of more than two classes is not a sum: explain its parts, "
+            f"the folders {MACHINE} and {NETWORKS} in it"
+        )
     ordered = model.about["task"] == "ordinal"
     names = model.about["target_names"] if ordered else output_names(model.about)
     if taken := {"row", "smiles", "atom", "element"} & {*names}:

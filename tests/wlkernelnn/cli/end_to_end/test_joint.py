@@ -83,6 +83,18 @@ def test_every_verb(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(of_part) == 0
 
 
+def test_more_than_two_classes_are_not_a_sum(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is said before anything is read or written."""
+    about = {**load_run(run).about, "task": "multiclass", "classes": ["A", "B", "C"]}
+    monkeypatch.setattr(JointModel, "about", about)
+    words = f"explain --test-path {run.parent / 'set.csv'} --model-path {run} --output-dir {tmp_path / 'why'}"
+    assert main(words.split()) == 1
+    assert f"{run}: a joint model of more than two classes is not a sum" in capsys.readouterr().err
+    assert not (tmp_path / "why").exists()
+
+
 def test_refused(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = run.parent / "set.csv"
     command = f"train --data-path {table} --target-columns Act --output-dir".split()
