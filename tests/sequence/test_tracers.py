@@ -139,7 +139,9 @@ def test_lengths_are_constants_of_a_program() -> None:
     torch.testing.assert_close(program(x, [0, 3, 5])[0], model(x, ptr)[0])
 
 
-@pytest.mark.parametrize("name", [*KINDS, "rkm-sync", "rrnn", "rrnn-gru"])
+@pytest.mark.parametrize(
+    "name", [*KINDS, "rkm-sync", "rrnn", pytest.param("rrnn-gru", marks=pytest.mark.slow)]
+)
 def test_exported_programs_take_any_number_of_padded_strings(name: str) -> None:
     model = LAYERS[name](D)
     dynamic = ({0: torch.export.Dim("strings", min=2)},)

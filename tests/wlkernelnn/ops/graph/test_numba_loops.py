@@ -176,6 +176,7 @@ def run_program(body: str, before: str = "", **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_without_numba() -> None:
     before = "sys.modules['numba'] = None"
     assert float(run_program("assert fused.numba_loops() is None; print(run())", before)) == pytest.approx(
