@@ -34,9 +34,10 @@ LEGEND = f"""Molecules per second, from graphs to weights, on one thread.
 * Both count colours, and choose one of {len(DEPTHS)} depths and of {len(PENALTIES)} penalties by the log loss
   on {FOLDS} folds. Ours chooses a penalty for each class and the depth for all, and has equal molecules in
   one fold.
-* scikit-learn: `LogisticRegressionCV` on the columns of `WLVectorizer`. lbfgs with a tolerance of 1e-4 is its
-  default; newton-cg with 1e-5 is what ours has for more than 400 training molecules. For up to so many ours
-  solves for a number of each molecule.
+* scikit-learn: `LogisticRegressionCV` on the columns of `WLVectorizer`, which counts for each depth and fits
+  the best penalty of each to all molecules; ours counts once, and fits that of the best depth. lbfgs with a
+  tolerance of 1e-4 is its default; newton-cg with 1e-5 is what ours has for more than 400 training molecules.
+  For up to so many ours solves for a number of each molecule.
 """
 
 SOLVERS: dict[str, dict[str, Any]] = {

@@ -132,7 +132,7 @@ class ColourNetwork(nn.Module):
         made_anew = {"net", "roles", "rowwise", "_programs", "_checked", *_SHARED}
         own = {
             name: value
-            for name, value in self.__dict__.items()
+            for name, value in self.__getstate__().items()  # without what compile() has set
             if name not in made_anew and not isinstance(getattr(ColourNetwork, name, None), cached_property)
         }
         return ColourNetwork, (self.net, self.roles, self.rowwise), own

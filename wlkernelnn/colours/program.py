@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.fx import Graph, Interpreter, Node
+from torch_geometric.utils import scatter
 
 from .colouring import Colouring
 from .norms import CountedRows, has_batch_statistics
@@ -97,6 +98,14 @@ class _Runner(Interpreter):
                     f"[{'] and ['.join(shapes)}]; give them as many dimensions each, as h.unsqueeze(1)"
                 )
         return out
+
+
+def run_scatter(src: Tensor, index: Tensor, dim: int = 0, *args: Any, **kwargs: Any) -> Tensor:
+    """PyG's ``scatter`` as its pools call it: whose rows are numbers has no dimension −2.
+
+    They ask for that, but what they are traced with has no dimensions.
+    """
+    return scatter(src, index, -1 if dim == -2 and src.dim() == 1 else dim, *args, **kwargs)
 
 
 def run_module(

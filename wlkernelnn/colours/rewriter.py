@@ -28,7 +28,7 @@ from .operations import (
     takes_one,
     writes,
 )
-from .program import Check, Program, run_module
+from .program import Check, Program, run_module, run_scatter
 from .rowwise import by_rows, is_rowwise_module
 from .tracing import ROLES, CannotGoByColours, role_of
 
@@ -204,6 +204,8 @@ class Rewriter:
         if node.target is scatter and self._pool(node, None, scatter):
             return
         self._call(node)
+        if node.target is scatter:
+            self.value[node].target = run_scatter
 
     def _call_method(self, node: Node) -> None:
         self._call(node)

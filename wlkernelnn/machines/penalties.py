@@ -22,6 +22,8 @@ FOLDS = 3
 _FEW = 400
 # It ends where no log-odds change by more, or after so many steps. None is halved below this share of it.
 _TOLERANCE, _STEPS, _LEAST = 1e-6, 100, 1e-6
+# The least probability of a row's class in a step: that of light rows may be 0 in floating point.
+_LEAST_RIGHT = 1e-100
 
 # Of features, targets, sample weights and penalties: for each of the last, weights of columns and intercept.
 Fit = Callable[
@@ -115,7 +117,7 @@ def _by_rows(
     for penalty in penalties:
         for _ in range(_STEPS):
             log_odds = gram @ alpha + intercept
-            right, wrong = expit(sign * log_odds), expit(-sign * log_odds)
+            right, wrong = np.maximum(expit(sign * log_odds), _LEAST_RIGHT), expit(-sign * log_odds)
             root = np.sqrt(weight * right * wrong)
             target = root * log_odds + sign * np.sqrt(weight * wrong / right)
             factor = cho_factor(np.outer(root, root) * gram + penalty * np.eye(len(y)), check_finite=False)

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import math
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -17,6 +18,7 @@ import torch
 from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint
 from pytorch_lightning.plugins.io import TorchCheckpointIO
 
+from wlkernelnn.utils.configured import described
 from wlkernelnn.utils.files import atomic_path
 
 from .options import ON_MACHINES, LoopOptions
@@ -41,12 +43,17 @@ class DivergedError(ValueError):
 
 
 class Origin(Callback):
-    """Refuses to go on with the training of something else: of other data (by their digest) or options."""
+    """Refuses to go on with the training of something else: of other data (by their digest), of another
+    network (by its arguments, or else by what it prints) or with other options.
+    """
 
     def __init__(self, origin: Mapping[str, Any], options: LoopOptions, path: Path) -> None:
-        of = {name: part.digest() if hasattr(part, "digest") else part for name, part in origin.items()}
+        of = {
+            name: part.digest() if hasattr(part, "digest") else described(part)
+            for name, part in origin.items()
+        }
         told = {name: value for name, value in asdict(options).items() if name not in MAY_DIFFER}
-        self.origin = json.loads(json.dumps(of | told))  # as it comes from a file
+        self.origin = json.loads(json.dumps(of | told, default=_printed))  # as it comes from a file
         self.path = path
 
     def state_dict(self) -> dict[str, Any]:
@@ -58,6 +65,11 @@ class Origin(Callback):
                 raise ValueError(
                     f"{self.path}: the training to resume has {name} {state_dict[name]}, and this is {value}"
                 )
+
+
+def _printed(value: object) -> str:
+    """What a value prints, on one line and without where it lies in memory."""
+    return " ".join(re.sub(r" at 0x[0-9a-f]+", "", repr(value)).split())
 
 
 def whole(checkpoint: Path) -> Path:

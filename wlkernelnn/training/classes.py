@@ -96,9 +96,9 @@ def matthews(y: np.ndarray, probability: np.ndarray) -> float:
 
 
 def _log_loss(y: np.ndarray, probability: np.ndarray) -> float:
-    """The mean negative logarithm of the probability of the true class."""
+    """The mean negative logarithm of the probability of the true class, at least 2⁻⁵² as in scikit-learn."""
     right = probability[np.arange(len(y)), y].astype(np.float64)
-    return float(-np.log(np.maximum(right, np.finfo(np.float32).tiny)).mean())
+    return float(-np.log(np.maximum(right, np.finfo(np.float64).eps)).mean())
 
 
 def _roc_auc(y: np.ndarray, probability: np.ndarray) -> float:

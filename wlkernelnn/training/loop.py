@@ -79,7 +79,7 @@ def train_module(
     Args:
         module: Trains the model; it logs ``train_loss`` and ``valid_<metric>``, and has the options.
         batches, valid_batches: The input of its steps.
-        origin: What a training to resume must be of, beside its options: data (by their digest) and JSON.
+        origin: What a training to resume must be of, beside its options: data, the network, and JSON.
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
         callbacks, logger: More of Lightning's callbacks, and one or several of its loggers.
 

@@ -10,7 +10,7 @@ import torch_geometric.nn as pyg
 from hypothesis import given, settings
 from torch import Tensor
 from torch_geometric.data import Batch, Data
-from torch_geometric.utils import add_self_loops, coalesce, degree
+from torch_geometric.utils import add_self_loops, coalesce, degree, softmax
 
 from tests.wlkernelnn.colours.batches import EDGES, Network, assert_same, batches
 from tests.wlkernelnn.colours.test_network import BATCH, GRAPHS, path
@@ -68,6 +68,29 @@ LAYERS: dict[str, Callable[[int], torch.nn.Module]] = {
     "a user's own": Difference,
 }  # fmt: skip
 POOLS = [pyg.global_add_pool, pyg.global_mean_pool, pyg.global_max_pool]
+
+
+class PoolsNumbers(torch.nn.Module):
+    """Attention of PyG's softmax, which goes by nodes, on a number of each node."""
+
+    def __init__(self, pool: Callable[..., Tensor], squeeze: bool) -> None:
+        super().__init__()
+        self.conv, self.lin = pyg.GraphConv(3, 8), torch.nn.Linear(8, 2)
+        self.pool, self.squeeze = pool, squeeze
+
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
+        gate, value = self.lin(self.conv(x, edge_index)).split(1, dim=1)
+        share = softmax(gate.squeeze(), batch) if self.squeeze else softmax(gate, batch)
+        return self.pool(share * (value.squeeze() if self.squeeze else value), batch)
+
+
+@pytest.mark.parametrize("squeeze", [False, True])
+@pytest.mark.parametrize("pool", POOLS)
+def test_numbers_of_nodes_are_pooled_by_nodes(pool: Callable[..., Tensor], squeeze: bool) -> None:
+    net, batch = PoolsNumbers(pool, squeeze).double(), BATCH
+    expected = net(batch.x, batch.edge_index, batch.batch)
+    assert expected.shape == ((6,) if squeeze else (6, 1))
+    torch.testing.assert_close(to_colours(net)(batch.x, batch.edge_index, batch.batch), expected)
 
 
 class WithEdges(torch.nn.Module):

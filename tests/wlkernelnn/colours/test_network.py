@@ -61,10 +61,15 @@ def test_copies_keep_hooks_and_attributes() -> None:
     x = BATCH.x.float()
     expected = fast(x, BATCH.edge_index)
     assert not torch.equal(expected, fast.net(x, BATCH.edge_index))
+    fast.compile(backend="eager")  # copies are not compiled
     averaged = torch.optim.swa_utils.AveragedModel(fast).module
     for other in (copy.deepcopy(fast), pickle.loads(pickle.dumps(fast)), averaged):
         assert other.version == 3
         torch.testing.assert_close(other(x, BATCH.edge_index), expected)
+        with torch.no_grad():
+            for value in other.parameters():
+                value.zero_()
+        assert not other(x, BATCH.edge_index).any()
         assert other.net.convs[0] is other.convs[0] is not fast.convs[0]
 
 

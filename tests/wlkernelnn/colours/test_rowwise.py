@@ -19,6 +19,24 @@ from wlkernelnn import DeepKernelConv, WLKernelConv
 from wlkernelnn.colours import to_colours
 from wlkernelnn.models import CodeEncoder, FeatureEncoder
 
+
+def test_a_deviation_of_all_nodes_is_not_along_a_dimension() -> None:
+    """The argument of ``std`` and ``var`` may be whether it is unbiased."""
+
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = pyg.GraphConv(3, 8)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            h = self.conv(x, edge_index)
+            return h / h.std(True) + torch.var(h, True)
+
+    net = Scaled().double()
+    expected = net(BATCH.x, BATCH.edge_index)
+    torch.testing.assert_close(to_colours(net)(BATCH.x, BATCH.edge_index), expected)
+
+
 PATH = Data(x=torch.ones(3, 3), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
 
 

@@ -117,6 +117,18 @@ def test_a_weight_of_0_leaves_a_molecule_out(task: str) -> None:
     np.testing.assert_array_equal(one.leave_one_out(), other.leave_one_out())
 
 
+def test_a_light_row_may_be_as_wrong_as_can_be() -> None:
+    """Its log-odds are below those of the least number that is not 0."""
+    x = sparse.csr_array(np.vstack([np.eye(120), np.repeat([[2.0, 0.0]], 60, axis=1)]))
+    y, weight = (np.arange(121) < 60).astype(float), np.where(np.arange(121) < 120, 1.0, 1e-9)
+    for coefficients, intercept in logistic(x, y, weight, [1.0, 1e-6, 1e-9]):
+        log_odds = x @ coefficients + intercept
+        assert np.isfinite(log_odds).all()
+        slope = x.T @ (weight * (expit(log_odds) - y))
+    assert log_odds[-1] > 750
+    np.testing.assert_allclose(slope, -1e-9 * coefficients, atol=1e-12)
+
+
 def test_cross_validation_leaves_rows_out() -> None:
     x = sparse.csr_array(np.eye(12))
     y = np.arange(12) % 2.0

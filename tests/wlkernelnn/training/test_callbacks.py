@@ -75,7 +75,7 @@ def test_resuming_the_training_of_something_else(
         (
             (small_network(parts[0], dropout=0.5), *parts),
             {},
-            r"has network \['GraphKernelNetwork', .*'dropout': 0",
+            r"has network \{'kind': 'GraphKernelNetwork', .*'dropout': 0",
         ),
     ):
         with pytest.raises(ValueError, match=rf"last\.ckpt: the training to resume {message}"):

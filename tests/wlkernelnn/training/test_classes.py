@@ -35,6 +35,12 @@ def test_against_scikit_learn() -> None:
     assert each["c"]["precision"] == pytest.approx(sk.precision_score(y, found, labels=[2], average="macro"))
 
 
+@pytest.mark.parametrize("number", [2, 3])
+def test_certain_errors_are_those_of_scikit_learn(number: int) -> None:
+    p, y = np.eye(number), np.array([0, *[0] * (number - 1)])
+    assert CLASS_SCORES["log_loss"](y, p) == pytest.approx(sk.log_loss(y, p, labels=range(number)))
+
+
 def test_missing_classes_and_classes_that_do_not_occur() -> None:
     p = probabilities(6, 3)
     y = np.array([0, NAN, 2, 0, NAN, 2])[:, None]

@@ -123,7 +123,7 @@ def fit(
         NetworkModule(net, options, metric, len(loader.positions()), weights, chooses_in_deviations(train)),
         loader,
         None if valid is None else PackedLoader(valid, EVALUATION_BATCH, quotient=net.depth_for(valid)),
-        origin={"train": train, "valid": valid, "network": [type(net).__name__, net.config]},
+        origin={"train": train, "valid": valid, "network": net},
         directory=directory,
         resume=resume,
         progress=progress,

@@ -80,7 +80,7 @@ def fit_awd(
         module,
         module.batches,
         BPTTLoader(corpus.valid, VALIDATION_STREAMS, options.bptt),
-        origin={"corpus": corpus},
+        origin={"corpus": corpus, "network": model},
         directory=directory,
         resume=resume,
         progress=progress,

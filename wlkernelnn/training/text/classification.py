@@ -74,7 +74,7 @@ def fit_classifier(
         _ClassifierModule(model, options, None if weights is None else weights[:, 0]),
         batches,
         None if valid is None else StringLoader(valid, EVALUATION_BATCH),
-        origin={"train": train, "valid": valid},
+        origin={"train": train, "valid": valid, "network": model},
         directory=directory,
         resume=resume,
         progress=progress,

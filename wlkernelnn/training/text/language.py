@@ -64,7 +64,7 @@ def fit_language_model(
         _LanguageModule(model, corpus, options),
         BPTTLoader(corpus.train, options.batch_size, options.bptt),
         BPTTLoader(corpus.valid, 1, EVALUATION_LENGTH, num_replicas=1),  # every process scores all of it
-        origin={"corpus": corpus},
+        origin={"corpus": corpus, "network": model},
         directory=directory,
         resume=resume,
         progress=progress,

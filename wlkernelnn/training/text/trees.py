@@ -133,7 +133,7 @@ def fit_trees(
             module,
             StringLoader(train, options.batch_size, shuffle=True, seed=options.seed),
             StringLoader(valid, EVALUATION_BATCH),
-            origin={"train": train, "valid": valid},
+            origin={"train": train, "valid": valid, "network": network, "metric": metric},
             directory=directory,
             resume=resume,
             progress=progress,

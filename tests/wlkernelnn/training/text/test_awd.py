@@ -236,3 +236,13 @@ def test_the_state_is_carried_from_stretch_to_stretch(monkeypatch: pytest.Monkey
     for (_, before), (given, _) in pairwise(seen):
         assert torch.equal(given, before)
         assert not given.requires_grad
+
+
+def test_another_network_is_not_resumed(tmp_path: Path) -> None:
+    """Though its weights would fit."""
+    data = corpus(2)
+    fit_awd(model(8), data, replace(SMALL, epochs=1), directory=tmp_path, progress=False)
+    with pytest.raises(ValueError, match=r"to resume has network .*'dropout': 0.0.* this is .*0.5"):
+        fit_awd(model(8, dropout=0.5), data, SMALL, directory=tmp_path, resume=True, progress=False)
+    again = fit_awd(model(8), data, SMALL, directory=tmp_path, resume=True, progress=False)
+    assert len(again.history) == 3

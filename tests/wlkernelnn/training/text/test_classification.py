@@ -258,3 +258,13 @@ def test_probabilities_of_half_networks() -> None:
     found = class_probabilities(model.bfloat16(), train)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, expected, rtol=0.05, atol=0.02)
+
+
+def test_another_network_is_not_resumed(tmp_path: Path) -> None:
+    """Though its weights would fit."""
+    train, valid = reviews(20), reviews(10, seed=1)
+    place: dict[str, Any] = {"directory": tmp_path, "progress": False}
+    fit_classifier(classifier(), train, valid, replace(OPTIONS, epochs=1), **place)
+    with pytest.raises(ValueError, match=r"to resume has network .*'dropout': 0.0.* this is .*0.5"):
+        fit_classifier(classifier(dropout=0.5), train, valid, OPTIONS, resume=True, **place)
+    assert len(fit_classifier(classifier(), train, valid, OPTIONS, resume=True, **place).history) == 4

@@ -255,3 +255,13 @@ def test_stretches_of_one_shape_are_replayed(wanted: bool, monkeypatch: pytest.M
         torch.testing.assert_close(nll, expected)
         assert not states[0][0].requires_grad
     assert replayed == ([(2, 3)] * 2 if wanted else [])
+
+
+def test_another_network_is_not_resumed(tmp_path: Path) -> None:
+    """Though its weights would fit."""
+    data = corpus(2)
+    place: dict[str, Any] = {"directory": tmp_path, "progress": False}
+    fit_language_model(model(8), data, replace(SMALL, epochs=1), **place)
+    with pytest.raises(ValueError, match=r"to resume has network .*'dropout': 0.0.* this is .*0.5"):
+        fit_language_model(model(8, 0.5), data, SMALL, resume=True, **place)
+    assert len(fit_language_model(model(8), data, SMALL, resume=True, **place).history) == 3

@@ -322,3 +322,20 @@ def test_classes_that_the_network_does_not_have(label: int) -> None:
         fit_trees(net("no_trees"), train, valid, "bpc", OPTIONS, progress=False)
     with pytest.raises(ValueError, match=message):
         score_strings(net("no_trees"), train, "bpc")
+
+
+@pytest.mark.filterwarnings("ignore:Be aware:UserWarning")  # of Lightning, of the metric
+def test_another_network_or_metric_is_not_resumed(tmp_path: Path) -> None:
+    """Though its weights would fit."""
+    strings = cycles(16, 8)
+    options = replace(OPTIONS, epochs=1)
+    place: dict[str, Any] = {"directory": tmp_path, "progress": False}
+    fit_trees(net(), *strings, "bpc", options, **place)
+    other = net()
+    other.encoder = RRNN(WIDTH, WIDTH, 2, choice="straight_through", temperature=0.5)
+    more = replace(OPTIONS, epochs=2)
+    with pytest.raises(ValueError, match=r"has network .*temperature=0.1.* this is .*temperature=0.5"):
+        fit_trees(other, *strings, "bpc", more, resume=True, **place)
+    with pytest.raises(ValueError, match="to resume has metric bpc, and this is accuracy"):
+        fit_trees(net(), *strings, "accuracy", more, resume=True, **place)
+    assert len(fit_trees(net(), *strings, "bpc", more, resume=True, **place).history) == 2
