@@ -101,9 +101,9 @@ class _Runner(Interpreter):
 
 
 def run_scatter(src: Tensor, index: Tensor, dim: int = 0, *args: Any, **kwargs: Any) -> Tensor:
-    """PyG's ``scatter`` as its pools call it: whose rows are numbers has no dimension −2.
+    """PyG's ``scatter``, where dimension −2 of one number per row is the only one.
 
-    They ask for that, but what they are traced with has no dimensions.
+    PyG's pools ask for −2 when they are traced: a value that is recorded does not tell its dimensions.
     """
     return scatter(src, index, -1 if dim == -2 and src.dim() == 1 else dim, *args, **kwargs)
 
