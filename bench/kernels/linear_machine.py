@@ -29,8 +29,8 @@ QUICK_MOLECULES = 60
 
 LEGEND = f"""Molecules per second, from graphs to weights, on one thread.
 
-* Molecules are drawn; their classes are halves or thirds by the measured value, of which each is told from
-  all others.
+* Molecules are drawn. Halves or thirds of them by the measured value are the classes; of three, each is told
+  from the other two.
 * Both count colours, and choose one of {len(DEPTHS)} depths and of {len(PENALTIES)} penalties by the log loss
   on {FOLDS} folds. Ours chooses a penalty for each class and the depth for all, and has equal molecules in
   one fold.

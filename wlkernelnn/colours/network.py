@@ -31,7 +31,7 @@ logger = logging.getLogger("wlkernelnn")
 
 # By nodes, if the layers would compute more than this share of the rows they have by nodes.
 MOST_ROWS = 0.8
-# Attributes of which both networks have the same objects.
+# Both networks have the same objects here.
 _SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 # Programs that are kept, for different arguments, modes and settings of a network.
 MOST_PROGRAMS = 32

@@ -99,8 +99,8 @@ def _by_rows(
 ) -> Iterator[tuple[np.ndarray, float]]:
     r"""Newton's method for α and b, with weights :math:`\Phi^\top \alpha` of the columns.
 
-    With :math:`K = \Phi \Phi^\top` and log-odds f, of which the log-likelihood has the slope g and the
-    curvature W, a step leads to the solution of
+    :math:`K = \Phi \Phi^\top`; at the log-odds f the log-likelihood has the slope g and the curvature W. A
+    step leads to the solution of
 
     .. math::
         (K + \lambda W^{-1}) \, \alpha + b \, \mathbf{1} = f + W^{-1} g, \qquad \mathbf{1}^\top \alpha = 0
