@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
@@ -16,6 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import torch
+from lightning_fabric.utilities import registry
 
 # Kernels for GPUs are interpreted where there is none; Triton asks for this when it is first imported.
 os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else "1")
@@ -30,6 +32,9 @@ sys.modules.setdefault("outdated", None)  # type: ignore[arg-type]
 
 # Each full collection goes through all that was imported, half a second long.
 gc.set_threshold(100_000)
+
+# Every trainer looks through all installed packages for callbacks; none is installed while tests run.
+registry.entry_points = functools.cache(registry.entry_points)
 
 # No power fails while tests run; those that train wait a tenth of their time for the disk at every file.
 os.fsync = lambda handle: None

@@ -40,9 +40,15 @@ MOLECULES = [is_molecule for _, is_molecule in ROWS.values()]
 
 
 @cache
+def whole_set() -> PackedGraphs:
+    """The 1,017 molecules with measured activities that come with rdkit."""
+    return load_molecules("chembl2321810", split=None, cache=False)
+
+
+@cache
 def regression_set(count: int = 60) -> PackedGraphs:
     """Molecules with measured activities, out of those that come with rdkit."""
-    whole = load_molecules("chembl2321810", split=None, cache=False)
+    whole = whole_set()
     some = whole[:: len(whole) // count][:count]
     return molecules_from(some.smiles, some.y.numpy(), target_columns=["Act"], name="some", cache=False)
 
@@ -89,9 +95,8 @@ def write_table(path: Path, data: PackedGraphs, **columns: Any) -> Path:
 
 
 @cache
-@cache
 def some_measured(count: int = 150) -> PackedGraphs:
     """Some of the molecules that come with rdkit, in random order."""
-    data = load_molecules("chembl2321810", cache=False)
+    data = whole_set()
     some = np.random.default_rng(0).permutation(len(data))[:count]
     return load_molecules([data.smiles[i] for i in some], y=data.y.numpy()[some], cache=False)

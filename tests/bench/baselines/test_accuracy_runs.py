@@ -19,7 +19,7 @@ from wlkernelnn.models import GraphKernelNetwork
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(accuracy_runs, "PARAMETERS", 2_000)
+    monkeypatch.setattr(accuracy_runs, "width_for", lambda make, parameters: 8)
     monkeypatch.setattr(accuracy_runs, "DROPOUT", 0.0)
     with torch_settings(1):
         yield
@@ -34,7 +34,7 @@ def test_training_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     parts, made = split(), []
     for stops in (False, True):
         path = tmp_path / f"{stops}.pt"
-        for until in (3, 7) if stops else (7,):
+        for until in (3, 5) if stops else (5,):
             training = Training(CONTESTANTS["gine"], parts, "rmse", 4, 1e-2, path)
             training.advance(lambda one, until=until: len(one.checks) >= until, 9)
         made.append(training)

@@ -13,7 +13,7 @@ from wlkernelnn.training import score
 
 
 def test_the_machine_is_fitted_to_the_training_part_alone() -> None:
-    plain = some_measured()[::2]
+    plain = some_measured()[::3]
     graphs, _ = featurize(plain.smiles, features=FEATURES)
     data = graphs.with_targets(plain.y, **plain.description.of_set())
     index = random_split(len(data), seed=0)

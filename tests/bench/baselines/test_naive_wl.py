@@ -3,14 +3,15 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.baselines.naive_wl import NaiveWLConv, naive_network
-from wlkernelnn.datasets import PackedGraphs, PackedLoader, load_molecules
+from wlkernelnn.datasets import PackedGraphs, PackedLoader
 from wlkernelnn.models import GraphKernelNetwork
 
 
 @pytest.fixture(scope="module")
 def data() -> PackedGraphs:
-    return load_molecules("chembl2321810", cache=False)[:60]
+    return regression_set()
 
 
 @pytest.mark.parametrize("readout", ["sum", "last"])

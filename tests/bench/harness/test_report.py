@@ -64,8 +64,9 @@ def test_ratios_and_scores_are_drawn(tmp_path: Path) -> None:
     write(tmp_path / "results", "kernel_speed", "# Speed\n", rows=[row])
     runs = [score("a", 1.0), score("a", 1.1), score("b", 0.7), score("b", 0.2, "freesolv")]
     write(tmp_path / "results", "zinc", "# Scores\n", runs=runs)
+    run(tmp_path, "index")
     for stem, page, title in (("kernel_speed", "kernel-speed", "Speed"), ("zinc", "zinc", "Scores")):
-        assert f"![{title}]({stem}.png)" in run(tmp_path, page)
+        assert f"![{title}]({stem}.png)" in (tmp_path / "docs" / f"{page}.md").read_text()
         assert (tmp_path / "docs" / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
 
 

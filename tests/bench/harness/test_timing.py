@@ -57,7 +57,7 @@ def test_settings_of_torch_are_put_back() -> None:
 
 
 of_proc = pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="the system has no /proc")
-SIZE = 200_000_000
+SIZE = 80_000_000
 
 
 @of_proc

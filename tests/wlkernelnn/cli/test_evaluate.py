@@ -255,6 +255,7 @@ def test_the_data_are_not_overwritten(
     assert "is --metrics-path too" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("rendered")
 def test_pictures(run_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table, picture = run_folder.parent / "molecules.csv", tmp_path / "out" / "picture.svg"
     with caplog.at_level("INFO"):
@@ -275,6 +276,7 @@ def test_pictures(run_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFix
     assert found["by_deviation"]["count"] == [12] * 5
 
 
+@pytest.mark.usefixtures("rendered")
 def test_picture_of_classes(tmp_path: Path) -> None:
     data = classification_set()
     about = {"features": "ogb", "target_names": ["active", "aza"], "task": "classification"}

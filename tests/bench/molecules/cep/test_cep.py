@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.inputs.molecules import regression_set
-from wlkernelnn.bench.baselines import chemprop
+from wlkernelnn.bench.baselines import chemprop, wl_machines
 from wlkernelnn.bench.harness import molecule_runs
 from wlkernelnn.bench.molecules.cep import cep
 from wlkernelnn.bench.molecules.cep import models as cep_models
@@ -25,6 +25,7 @@ from wlkernelnn.training import score
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Molecules with columns in other cases and orders, small networks, and no chemprop."""
     monkeypatch.setattr(cep_models, "PARAMETERS", 3_000)
+    monkeypatch.setattr(wl_machines, "PENALTIES", (1.0, 0.01))
     monkeypatch.setattr(chemprop, "installed", lambda: False)
     data = regression_set()
     labels = np.repeat(["train", "valid", "test"], [40, 10, 10])
@@ -32,6 +33,12 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     frame = pd.DataFrame({"PCE": data.y[:, 0], "SMILES": data.smiles, "part": labels})
     frame.to_csv(path, index=False)
     return path
+
+
+@pytest.fixture
+def of_one_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Networks are no wider or narrower than others of their kind, whatever their number of parameters."""
+    monkeypatch.setattr(cep_models, "width_for", lambda make, parameters: 6)
 
 
 def run(table: Path, *more: str, name: str = "cep_molecules") -> dict[str, Any]:
@@ -67,13 +74,14 @@ def test_all_rows(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "full" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("of_one_width")
 def test_seeds_and_ensembles(table: Path) -> None:
-    result = run(table, "--epochs", "1", "--seeds", "3", "--models", "mean", "wl-constant", "gine")
+    result = run(table, "--epochs", "1", "--seeds", "2", "--models", "mean", "wl-constant", "gine")
     seeds = [(record["model"], record["seed"]) for record in result["runs"] if "members" not in record]
-    assert seeds == [("mean", 0), *((name, seed) for name in ("wl-constant", "gine") for seed in range(3))]
+    assert seeds == [("mean", 0), *((name, seed) for name in ("wl-constant", "gine") for seed in range(2))]
     together = [record for record in result["runs"] if "members" in record]
     assert [record["model"] for record in together] == ["wl-constant", "gine"]
-    assert together[0]["parameters"] == 3 * result["runs"][1]["parameters"]
+    assert together[0]["parameters"] == 2 * result["runs"][1]["parameters"]
     row = next(
         line
         for line in (table.parent / "out" / "cep_molecules.md").read_text().splitlines()
@@ -85,6 +93,7 @@ def test_seeds_and_ensembles(table: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("of_one_width")
 def test_our_recipe(table: Path) -> None:
     """Another table, of the same molecules in the same parts, whatever is seen of them."""
     run(table, "--models", "mean")
@@ -109,6 +118,7 @@ def test_our_recipe(table: Path) -> None:
     assert f"| 4 networks | – | – | – | – | {valid} | {test} | " in text
 
 
+@pytest.mark.usefixtures("of_one_width")
 def test_runs_of_the_paper_are_not_trained_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(table, "--models", "wl-gated", "--epochs", "1", "--seeds", "1")
     monkeypatch.setattr(molecule_runs, "fit", lambda *_, **__: pytest.fail("trained again"))
@@ -120,17 +130,19 @@ def test_runs_of_the_paper_are_not_trained_again(table: Path, monkeypatch: pytes
     assert ours["published_epochs"] == theirs["published_epochs"] > 40
 
 
+@pytest.mark.usefixtures("of_one_width")
 def test_a_call_with_fewer_seeds_keeps_the_ensemble(table: Path) -> None:
     more = ("--models", "wl-constant", "--epochs", "1")
-    before = run(table, *more, "--seeds", "3")["runs"]
+    before = run(table, *more, "--seeds", "2")["runs"]
     after = run(table, *more, "--seeds", "1")["runs"]
     assert [(record["model"], len(record.get("members", ()))) for record in after] == [
-        *[("wl-constant", 0)] * 3,
-        ("wl-constant", 3),
+        *[("wl-constant", 0)] * 2,
+        ("wl-constant", 2),
     ]
     assert after[-1]["scores"] == before[-1]["scores"]
 
 
+@pytest.mark.usefixtures("of_one_width")
 def test_two_calls_fill_what_is_together(table: Path) -> None:
     same = ("--recipe", "ours", "--epochs", "1")
     run(table, *same, "--models", "wl-gated", "--seeds", "2", name="cep_ours_molecules")
@@ -173,6 +185,7 @@ def test_split_column(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(table, *arguments)["runs"][0]["split"] == "random"
 
 
+@pytest.mark.usefixtures("of_one_width")
 def test_quick(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cep, "QUICK_MOLECULES", 30)
     result = run(table, "--quick", "--models", "mean", "wl-gated")

@@ -43,6 +43,7 @@ def predicted(table: Path, run: Path) -> pd.DataFrame:
     return pd.read_csv(path)
 
 
+@pytest.mark.usefixtures("rendered")
 def test_three_classes(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, scores, page = tmp_path / "run", tmp_path / "scores.json", tmp_path / "page.html"
     assert train(table, "kind", run, *SMALL_RUN) == 0
@@ -57,6 +58,7 @@ def test_three_classes(table: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     command = ["evaluate", "--data-path", f"{table}", "--model-path", f"{run}", "--report-path", f"{page}"]
     plot = ["--plot-path", f"{tmp_path / 'plot.svg'}"]
     assert main([*command, *plot, "--metrics-path", f"{scores}"]) == 0
+    assert (tmp_path / "plot.svg").is_file()
     out, report = capsys.readouterr().out, json.loads(scores.read_text())
     y = np.array([[NAMES.index(name)] for name in found["kind"]], dtype=float)
     for name in ("accuracy", "balanced_accuracy", "f1", "mcc", "log_loss", "roc_auc"):

@@ -13,15 +13,20 @@ from scipy.stats import norm
 
 from tests.inputs.molecules import classification_set, regression_set, write_table
 from wlkernelnn.cli.main import main
+from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines import MoleculeMachine
 from wlkernelnn.training import load_ensemble, load_run
+
+
+def molecules() -> PackedGraphs:
+    return regression_set()[::2]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run folder, beside its table."""
     folder = tmp_path_factory.mktemp("machine")
-    table = write_table(folder / "set.csv", regression_set())
+    table = write_table(folder / "set.csv", molecules())
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WLKERNELNN_CACHE", str(folder / "cache"))
         command = f"train --data-path {table} --target-columns Act --output-dir {folder / 'run'}"
@@ -42,7 +47,7 @@ def test_a_run_and_its_files(run: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert machine.about["features"] == "ogb+invariants+descriptors"
     assert machine.about["target_names"] == ["Act"]
     report = json.loads((run / "metrics.json").read_text())
-    assert report["counts"] == {"train": 48, "valid": 6, "test": 6}
+    assert report["counts"] == {"train": 24, "valid": 3, "test": 3}
     assert report["errors"] == machine.errors_
     assert 0 < report["leave_one_out"] < 2
     table = pd.read_csv(run / "test_predictions.csv")
@@ -58,8 +63,9 @@ def test_a_run_and_its_files(run: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "holds a run already" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("rendered")
 def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = write_table(tmp_path / "set.csv", classification_set())
+    table = write_table(tmp_path / "set.csv", classification_set()[::2])
     command = f"train --data-path {table} --target-columns active aza --output-dir {tmp_path / 'run'}"
     assert main([*command.split(), "--model", "gp", "--metric", "accuracy", "--seed", "3"]) == 0
     out, err = capsys.readouterr()
@@ -83,7 +89,7 @@ def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_predictions(run: Path) -> None:
-    data, machine = regression_set(), load_run(run)
+    data, machine = molecules(), load_run(run)
     plain = predicted(run)
     assert plain.columns.tolist() == ["smiles", "Act", "Act_pred"]
     table = predicted(run, "--std", "--interval", "0.9", "--nearest")
@@ -107,13 +113,14 @@ def test_evaluation(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(command.split()) == 0
     assert "coverage_90" in capsys.readouterr().out
     scores, table = json.loads(path.read_text()), predicted(run, "--std")
-    data = regression_set().y[:, 0].numpy()
+    data = molecules().y[:, 0].numpy()
     distance = np.abs(data - table["Act_pred"]) / table["Act_std"]
     for percent, bound in ((50, 0.67449), (80, 1.28155), (90, 1.64485), (95, 1.95996)):
         assert scores["mean"][f"coverage_{percent}"] == pytest.approx((distance < bound).mean())
     loss = -norm.logpdf(data, table["Act_pred"], table["Act_std"]).mean()
     assert scores["targets"]["Act"]["nll"] == pytest.approx(loss, rel=1e-3)
-    assert main([*command.split(), "--metrics", "rmse"]) == 0
+    few = ["--data-path", f"{run / 'test_predictions.csv'}"]
+    assert main([*command.split(), *few, "--metrics", "rmse"]) == 0
     assert json.loads(path.read_text())["mean"].keys() == {"rmse"}
 
 

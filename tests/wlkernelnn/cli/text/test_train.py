@@ -197,7 +197,7 @@ def test_rows_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[
     err = capsys.readouterr().err
     assert "3 of 60 rows cannot be used (on_invalid='skip' leaves them out)" in err
     assert "data row 4 (line 5): ' ': no text" in err
-    assert train(tmp_path / "set.csv", tmp_path / "run", "--on-invalid", "skip") == 0
+    assert train(tmp_path / "set.csv", tmp_path / "run", "--on-invalid", "skip", "--epochs=1") == 0
     rejects = pd.read_csv(tmp_path / "run" / "rejects.csv")
     assert rejects.columns.tolist() == ["row", "text", "reason"]
     assert rejects["row"].tolist() == [4, 8, 10]
@@ -208,19 +208,19 @@ def test_rows_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_a_column_of_parts(tmp_path: Path) -> None:
     part = np.array(["train"] * 40 + ["valid"] * 10 + ["test"] * 10)
     table = write_texts(tmp_path / "set.csv", part=part)
-    assert train(table, tmp_path / "run", "--splits-column", "part") == 0
+    assert train(table, tmp_path / "run", "--splits-column", "part", "--epochs=1") == 0
     assert json.loads((tmp_path / "run" / "splits.json").read_text())["valid"] == [*range(40, 50)]
 
 
 def test_without_validation(table: Path, tmp_path: Path) -> None:
-    assert train(table, tmp_path / "run", "--split-sizes", 0.8, 0, 0.2) == 0
+    assert train(table, tmp_path / "run", "--split-sizes", 0.8, 0, 0.2, "--epochs=1") == 0
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["counts"] == {"train": 48, "test": 12}
 
 
 def test_a_class_that_is_not_in_the_training_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     part = np.array(["train", "test", "train"] * 20)  # every second one is of the class weather
     table = write_texts(tmp_path / "set.csv", part=part)
-    assert train(table, tmp_path / "run", "--splits-column", "part") == 0
+    assert train(table, tmp_path / "run", "--splits-column", "part", "--epochs=1") == 0
     assert "weather: no text of this class is in the training part" in capsys.readouterr().err
 
 
@@ -286,8 +286,8 @@ def test_a_language_model(language: Path, book: Path) -> None:
 
 
 def test_a_language_model_of_characters(tmp_path: Path) -> None:
-    book = write_book(tmp_path / "book.txt", 40)
-    assert train_book(book, tmp_path / "run", "--level", "characters", "--model", "rkm_lstm") == 0
+    book, more = write_book(tmp_path / "book.txt", 20), ("--model", "rkm_lstm", "--epochs", 1)
+    assert train_book(book, tmp_path / "run", "--level", "characters", *more) == 0
     model = load_string_run(tmp_path / "run")
     assert len(model.generate("ball", 7, top_k=2, seed=0)) == 7
     with pytest.raises(ValueError, match="temperature must be at least 0"):
@@ -313,17 +313,17 @@ def test_a_language_model_of_three_files(
 ) -> None:
     files = {part: tmp_path / "book" / f"book.{part}.txt" for part in ("train", "valid", "test")}
     files["train"].parent.mkdir()
-    for file, count in zip(files.values(), (60, 20, 10), strict=True):
+    for file, count in zip(files.values(), (20, 8, 6), strict=True):
         write_book(file, count)
-    assert train_book(tmp_path / "book", tmp_path / "folder") == 0
+    assert train_book(tmp_path / "book", tmp_path / "folder", "--epochs", 1) == 0
     assert "cut into" not in capsys.readouterr().out
-    others = ["--valid-path", files["valid"], "--test-path", files["test"]]
+    others = ["--valid-path", files["valid"], "--test-path", files["test"], "--epochs", 1]
     assert train_book(files["train"], tmp_path / "files", *others) == 0
     reports = [json.loads((tmp_path / name / "metrics.json").read_text()) for name in ("folder", "files")]
-    assert [*reports[0]["counts"].values()] == [7 * 60, 7 * 20, 7 * 10]
+    assert [*reports[0]["counts"].values()] == [7 * 20, 7 * 8, 7 * 6]
     assert reports[0]["test"] == reports[1]["test"]
     assert train_book(files["train"], tmp_path / "folder", *others, "--resume") == 0
-    assert train_book(files["train"], tmp_path / "cut") == 0
+    assert train_book(files["train"], tmp_path / "cut", "--epochs", 1) == 0
     assert "book.train.txt: cut into train / valid / test, its first / next / last 80% / 10% / 10%" in (
         capsys.readouterr().out
     )
