@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import pytest
 import torch_geometric.datasets
 from torch.nn.functional import one_hot
@@ -25,8 +26,14 @@ from wlkernelnn.utils.files import read_json
 
 TEXTS = [*PAGES, ROOT / "CHANGELOG.md"]
 README = ROOT / "README.md"
-#: What of a set is enough to see that the code works.
-SHORTENED = {"[*kept][:600]": "[*kept][:25]", "--cv 5": "--cv 2"}
+#: What of a set or of a training is enough to see that the code works.
+SHORTENED = {
+    "[*kept][:600]": "[*kept][:25]",
+    "--cv 5": "--cv 2",
+    "(20, 20, 100)": "(8, 8, 20)",
+    "epochs=5": "epochs=2",
+    "--ensemble-size 3": "--ensemble-size 2",
+}
 #: Verbs that a second word follows, and those words.
 TWO_WORDS = {"benchmark": BENCHMARKS, "text": TEXT_VERBS}
 
@@ -37,15 +44,17 @@ def name(page: Path) -> str:
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with small files, trainings of two epochs, searches of two trials, and no download."""
+    """A folder with small files, trainings of one epoch, searches of two trials, and no download."""
     write_data(tmp_path)
+    for predicted in ("library.csv", "later.csv"):
+        pd.read_csv(tmp_path / predicted).head(12).to_csv(tmp_path / predicted, index=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WLKERNELNN_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(torch_geometric.datasets, "TUDataset", lambda root, name: _fake(name))
     checked = LoopOptions.__post_init__
 
     def shortened(options: LoopOptions) -> None:
-        options.epochs = min(options.epochs, 2)
+        options.epochs = min(options.epochs, 1)
         checked(options)
 
     monkeypatch.setattr(LoopOptions, "__post_init__", shortened)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.inputs.molecules import some_measured
+from tests.inputs.molecules import regression_set
 from tests.inputs.tu_files import write_rings
 from wlkernelnn.bench.baselines import wl_machines
 from wlkernelnn.bench.harness import provenance as about
@@ -38,6 +38,7 @@ def small_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     small = {name: replace(family, rows=rows[name]) for name, family in FAMILIES.items()}
     monkeypatch.setattr(bench, "FAMILIES", small)
+    monkeypatch.setattr(nested_svm, "INNER_FOLDS", 2)
 
 
 @pytest.fixture
@@ -100,12 +101,23 @@ def test_command_writes_tables_and_goes_on_where_it_was_interrupted(
     assert f"* data: RINGS {digest}\n" in text
 
 
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """That of one repetition."""
+    folder = tmp_path_factory.mktemp("rings")
+    write_rings(folder)
+    grams = replace(FAMILIES["wl"], rows=WL_ROWS).grams(load_tu("RINGS", folder))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nested_svm, "CS", (1.0,))
+        return bench.cross_validate(grams, WL_ROWS, np.arange(60) % 2, 0, 1)
+
+
 @pytest.fixture
-def interrupted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[int]]:
+def interrupted(
+    root: Path, result: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[str], list[int]]:
     """Options of a run that ended after one of two repetitions, and which ones are computed next."""
     calls: list[int] = []
-    grams = bench.FAMILIES["wl"].grams(load_tu("RINGS", root))
-    result = bench.cross_validate(grams, WL_ROWS, np.arange(60) % 2, 0, 1)
 
     def cross_validate(grams: Any, rows: Any, y: np.ndarray, seed: int, n_jobs: int) -> dict[str, Any]:
         if calls == [0]:
@@ -201,8 +213,8 @@ def test_a_name_that_is_misspelt_is_noticed_first(
 def test_quick_command_says_so(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench, "load_molecules", lambda *_, **__: some_measured())
-    monkeypatch.setattr(bench, "QUICK_MOLECULES", 120)
+    monkeypatch.setattr(bench, "load_molecules", lambda *_, **__: regression_set())
+    monkeypatch.setattr(bench, "QUICK_MOLECULES", 50)
     monkeypatch.setattr(wl_machines, "PENALTIES", (1.0, 0.1))
     options = (
         f"benchmark graph-kernels --quick --data cep RINGS --root {root} --output-dir {tmp_path / 'out'}"
@@ -210,7 +222,7 @@ def test_quick_command_says_so(
     assert command(options.split()) == 0
     result = json.loads((tmp_path / "out" / "graph_kernels_cep_rings.json").read_text(encoding="utf-8"))
     assert (result["mode"], result["repetitions"]) == ("quick", 1)
-    assert [(record["degree"], record["graphs"]) for record in result["regression"]] == [(3, 120), (6, 120)]
+    assert [(record["degree"], record["graphs"]) for record in result["regression"]] == [(3, 50), (6, 50)]
     rows = [(*WL_ROWS,), ("WL min-max",), ("shortest paths",), ("paths",)]
     for record, names in zip(result["classification"], rows, strict=True):
         assert len(record["repetitions"]) == 1

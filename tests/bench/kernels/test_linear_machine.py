@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from wlkernelnn.bench.harness import timing
 from wlkernelnn.bench.kernels import linear_machine
 from wlkernelnn.cli.main import main
 from wlkernelnn.datasets import load_molecules
@@ -15,8 +16,10 @@ from wlkernelnn.machines import linear
 
 
 def test_quick_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_machine, "DEPTHS", (1,))
-    monkeypatch.setattr(linear_machine, "PENALTIES", (1.0, 0.1))
+    monkeypatch.setattr(timing, "_calls", lambda call, min_seconds: 1)
+    for module in (linear, linear_machine):
+        monkeypatch.setattr(module, "DEPTHS", (1,))
+        monkeypatch.setattr(module, "PENALTIES", (1.0, 0.1))
     options = ["--classes", "3", "--output-dir", str(tmp_path)]
     assert main(["benchmark", "linear-speed", "--quick", *options]) == 0
     found = json.loads((tmp_path / "linear_speed.json").read_text())

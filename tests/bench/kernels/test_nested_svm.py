@@ -155,7 +155,10 @@ def test_the_test_part_chooses_nothing(rings: tuple[Grams, np.ndarray]) -> None:
             assert flipped[kernel]["right"] == len(test) - before[kernel]["right"]
 
 
-def test_cross_validation_looks_at_every_graph_once(rings: tuple[Grams, np.ndarray]) -> None:
+def test_cross_validation_looks_at_every_graph_once(
+    rings: tuple[Grams, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "INNER_FOLDS", 2)
     grams, y = rings
     record = bench.cross_validate(grams, ROWS, y, seed=1, n_jobs=1)
     folds = list(StratifiedKFold(10, shuffle=True, random_state=1).split(y, y))
@@ -174,6 +177,7 @@ def test_machines_that_give_up_are_counted(
     rings: tuple[Grams, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bench, "MAX_ITER", 1)
-    # Every machine: 5 inner folds of 3 depths and 3 values of C, and two at the end; 10 folds.
+    monkeypatch.setattr(bench, "INNER_FOLDS", 2)
+    # Every machine: 2 inner folds of 3 depths and 3 values of C, and two at the end; 10 folds.
     grams, y = rings
-    assert bench.cross_validate(grams, ROWS, y, seed=0, n_jobs=1)["given_up"] == 10 * (5 * 9 + 2)
+    assert bench.cross_validate(grams, ROWS, y, seed=0, n_jobs=1)["given_up"] == 10 * (2 * 9 + 2)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from wlkernelnn.bench.language import documents
 from wlkernelnn.cli.main import main
-from wlkernelnn.datasets import WordVectors
+from wlkernelnn.datasets import WordVectors, load_documents
 
 NEWS = ("a war in the land", "they won the game", "the price of oil", "a new chip")
 VECTORS = "the 1 0 0\nwar 0 2 0\ngame 0 0 1\noil 1 1 0\nchip 0 1 1\n"
@@ -20,11 +21,12 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "data" / "ag_news"
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
-    labels = rng.choice(4, 2_020, p=[0.4, 0.2, 0.2, 0.2])
+    labels = rng.choice(4, 120, p=[0.4, 0.2, 0.2, 0.2])
     (folder / "train_sample.csv").write_text("".join(f'"{y + 1}","{NEWS[y]}"\n' for y in labels))
     (folder / "test.csv").write_text("".join(f'"{y + 1}","{text}",""\n' for y, text in enumerate(NEWS)))
     (tmp_path / "vectors.txt").write_text(VECTORS)
     monkeypatch.setattr(documents, "CHANNELS", 6)
+    monkeypatch.setattr(documents, "load_documents", partial(load_documents, num_valid=100))
     monkeypatch.setitem(documents.RECIPES["release"].training, "steps_per_epoch", 3)
     return tmp_path
 
@@ -54,7 +56,7 @@ def test_table(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert table.startswith("# Documents: AG News (full)\n")
     assert "| Linear Kernel w/ o_t | 3 | " in table
     assert " 1 of 80 |" in table
-    assert "**a sample of 2,020 of 120,000 training documents" in table
+    assert "**a sample of 120 of 120,000 training documents" in table
     assert "weighted in the loss" in table
     assert "full" in capsys.readouterr().out
 

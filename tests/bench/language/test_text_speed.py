@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from wlkernelnn.bench.harness import timing
 from wlkernelnn.bench.language import text_speed
 from wlkernelnn.cli.main import main
 
@@ -21,7 +22,10 @@ def texts(labels: np.ndarray, rng: np.random.Generator) -> list[list[str]]:
     return [[*rng.choice(NEWS[y], 2), str(rng.choice(every))] for y in labels]
 
 
-def test_quick_table(tmp_path: Path) -> None:
+def test_quick_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "_calls", lambda call, min_seconds: 1)
+    monkeypatch.setattr(text_speed, "QUICK_TEXTS", 60)
+    monkeypatch.setattr(text_speed, "PENALTIES", (1.0, 0.1))
     folder, rng = tmp_path / "data" / "ag_news", np.random.default_rng(0)
     folder.mkdir(parents=True)
     for name, rows, more in (("train_sample", 2_100, ""), ("test", 40, ',""')):
@@ -32,9 +36,9 @@ def test_quick_table(tmp_path: Path) -> None:
     options = ["--root", str(tmp_path / "data"), "--output-dir", str(tmp_path)]
     assert main(["benchmark", "text-speed", "--quick", *options]) == 0
     found = json.loads((tmp_path / "text_speed.json").read_text())
-    assert [row["what"] for row in found["rows"]] == ["fit, 100 texts", "fit, 100 texts", "predict, 40 texts"]
+    assert [row["what"] for row in found["rows"]] == ["fit, 60 texts", "fit, 60 texts", "predict, 40 texts"]
     assert all(min(row["ours"], row["theirs"], row["ratio"]) > 0 for row in found["rows"])
-    assert all("test accuracy" in found[f"100 texts, {whose}"] for whose in ("ours", *text_speed.SOLVERS))
+    assert all("test accuracy" in found[f"60 texts, {whose}"] for whose in ("ours", *text_speed.SOLVERS))
 
 
 def test_both_have_the_same_features_and_the_same_model() -> None:

@@ -12,7 +12,7 @@ from wlkernelnn.bench.speed import any_network
 def test_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(any_network, "CHANNELS", 8)
     monkeypatch.setattr(any_network, "LAYERS", 2)
-    monkeypatch.setattr(any_network, "sample", lambda name, molecules: regression_set()[:molecules])
+    monkeypatch.setattr(any_network, "sample", lambda name, molecules: regression_set()[: molecules // 3])
     monkeypatch.setattr(any_network, "peak", lambda name, by_colours, size: 10 if by_colours else 40)
     monkeypatch.chdir(tmp_path)
     any_network.main(["--quick"])

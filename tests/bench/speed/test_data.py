@@ -8,14 +8,15 @@ import torch
 from ogb.utils import smiles2graph
 from torch_geometric.loader import DataLoader
 
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.speed import data as speed_data
 from wlkernelnn.bench.speed.contestants import plain_data
-from wlkernelnn.datasets import PackedGraphs, PackedLoader, get_features, load_molecules
+from wlkernelnn.datasets import PackedGraphs, PackedLoader, get_features
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def data() -> PackedGraphs:
-    return load_molecules("chembl2321810", cache=False)[:60]
+    return regression_set()
 
 
 def test_loaders_give_the_same_batches(data: PackedGraphs) -> None:

@@ -12,18 +12,19 @@ import pytest
 
 pytest.importorskip("grakel")
 
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.harness import timing
 from wlkernelnn.bench.harness.timing import Usage
 from wlkernelnn.bench.speed import kernels as kernel_speed
-from wlkernelnn.datasets import PackedGraphs, load_molecules
+from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.kernels import WLSubtreeKernel
 from wlkernelnn.kernels.flat_graphs import flat_graphs
 from wlkernelnn.kernels.labels import node_labels
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def data() -> PackedGraphs:
-    return load_molecules("chembl2321810", cache=False)[:30]
+    return regression_set()[::2]
 
 
 def test_graphs_are_the_same(data: PackedGraphs) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,7 @@ def test_a_shortened_table_is_another_one(
     def raced(works: list[object], *_: object, rounds: int, **__: object) -> np.ndarray:
         return np.ones((len(works), rounds))
 
+    monkeypatch.setattr(speed, "plot", lambda *_: None)
     monkeypatch.setattr(race, "race_of", lambda kind, *_, **__: table(kind).records)
     monkeypatch.setattr(races, "race", raced)
     monkeypatch.setattr(growth, "race", raced)
@@ -103,6 +105,24 @@ def test_a_shortened_table_is_another_one(
     assert tables[-1].title == as_before + title
     assert len(tables) == 1 + (tables[-1].title != whole.title)
     assert tables[0].title == whole.title
+
+
+def test_tables_with_a_scale_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, panel = [], speed._panel
+    monkeypatch.setattr(speed, "_panel", lambda table, axis: drawn.append(table.part) or panel(table, axis))
+    steps = [{"value": n, "what": "step", "rates": [1.0, 2.0], "peak": 1_000_000 * n} for n in (8, 16)]
+    peaks = [{"contestant": "plain PyG", "size": 20, "peak": 1_000_000}]
+    data = replace(table("data"), records=[{"what": "store"}])
+    scaled = [
+        table("step"),
+        replace(table("growth", by="channels"), records=steps),
+        replace(table("memory"), records=peaks),
+    ]
+    speed.plot([data], tmp_path / "none.png")
+    speed.plot([data, *scaled], tmp_path / "some.png")
+    assert drawn == ["step", "growth", "memory"]
+    assert [path.name for path in tmp_path.iterdir()] == ["some.png"]
+    assert (tmp_path / "some.png").read_bytes()[:4] == b"\x89PNG"
 
 
 @pytest.mark.slow

@@ -13,17 +13,18 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.harness.races import Ratio
 from wlkernelnn.bench.speed import prediction as predict_speed
-from wlkernelnn.datasets import PackedGraphs, load_molecules
+from wlkernelnn.datasets import PackedGraphs
 
 if not Path("/proc/self/status").is_file():
     pytest.skip("memory is read from /proc", allow_module_level=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def data() -> PackedGraphs:
-    return load_molecules("chembl2321810", cache=False)[:7]
+    return regression_set()[:7]
 
 
 def test_rows_are_the_molecules_in_other_words(

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("numba")
 
+from tests.inputs.molecules import regression_set
 from wlkernelnn.bench.speed import race as speed_race
-from wlkernelnn.bench.speed.contestants import names
+from wlkernelnn.bench.speed.contestants import contestant, names
 from wlkernelnn.bench.speed.tables import Table
-from wlkernelnn.datasets import load_molecules
 
 
 def table(part: str = "step", mode: str = "full", **setting: Any) -> Table:
@@ -64,8 +64,8 @@ def test_everybody_takes_part(kind: str, monkeypatch: pytest.MonkeyPatch) -> Non
         return np.ones((len(molecules), 1))
 
     monkeypatch.setattr(speed_race, "race", race)
-    data = load_molecules("chembl2321810")[:50]
-    records = speed_race.race_of(kind, data, "last", (16, 64), rounds=1, min_seconds=0.0)
+    monkeypatch.setattr(contestant, "__kwdefaults__", {"channels": 8, "iterations": 4})
+    records = speed_race.race_of(kind, regression_set()[:50], "last", (16, 64), rounds=1, min_seconds=0.0)
     assert {record["contestant"] for record in records} == set(names())
     by_size = {(record["size"], count) for record, count in zip(records, counted, strict=True)}
     # Whole batches, but never more molecules than there are.

@@ -32,8 +32,10 @@ def test_quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(row["ours"] > 0 and row["theirs"] > 0 for row in result["rows"])
 
 
-@pytest.mark.parametrize("loop", [rrnn_speed.Looped, rrnn_speed.LoopedByString])
-@pytest.mark.parametrize("choice", rrnn_speed.CHOICES)
+@pytest.mark.parametrize(
+    ("loop", "choice"),
+    [(rrnn_speed.Looped, "softmax"), (rrnn_speed.Looped, "hard"), (rrnn_speed.LoopedByString, "softmax")],
+)
 def test_the_loops_do_the_same_work(loop: type[rrnn_speed.Looped], choice: str) -> None:
     ours, theirs = (model(3, 3, 2, 3, choice=choice, norm=None) for model in (RRNN, loop))
     theirs.load_state_dict(ours.state_dict())

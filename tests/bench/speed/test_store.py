@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.inputs.molecules import regression_set, small_network
 from wlkernelnn.bench.speed import store
@@ -13,8 +14,10 @@ from wlkernelnn.cli.main import main
 from wlkernelnn.training import predict
 
 
-def test_quick_table(tmp_path: Path) -> None:
-    options = ["--quick", "--dataset", "chembl2321810", "--threads", "1", "--output-dir", str(tmp_path)]
+def test_quick_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "QUICK_MOLECULES", 20)
+    monkeypatch.setattr(store, "sample", lambda name, molecules: regression_set()[:molecules])
+    options = ["--quick", "--threads", "1", "--output-dir", str(tmp_path)]
     assert main(["benchmark", "store-speed", *options]) == 0
     found = json.loads((tmp_path / "store_speed.json").read_text())
     assert [row["what"] for row in found["rows"]] == [
@@ -24,7 +27,7 @@ def test_quick_table(tmp_path: Path) -> None:
     ]
     for row in found["rows"]:
         assert min(row["ours"], row["theirs"], row["ratio"]) > 0
-    assert found["molecules"] == 100
+    assert found["molecules"] == 20
 
 
 def test_the_first_predictions_find_colours_and_are_those_of_later_calls() -> None:

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.inputs.graphs import random_packed
+from tests.inputs.molecules import regression_set
 from wlkernelnn.datasets import (
     BucketResampler,
     EndlessShuffle,
     LengthGroupedShuffle,
     PackedLoader,
-    load_molecules,
 )
 
 
@@ -124,8 +124,7 @@ def test_seeds_and_epochs_give_different_orders(y: np.ndarray) -> None:
 
 
 def test_it_feeds_a_loader() -> None:
-    data = load_molecules("chembl", cache=False)
-    train = data[data.split_idx["train"]]
+    train = regression_set()[::2]
     resample = BucketResampler(train.y, width=0.25, num_samples=200)
     loader = PackedLoader(train, batch_size=64, resample=resample)
     drawn = np.concatenate([batch.y[:, 0].numpy() for batch in loader])

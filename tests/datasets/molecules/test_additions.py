@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from rdkit import Chem, rdBase
 from rdkit.Chem import Descriptors, rdFingerprintGenerator
 
 from tests.datasets.molecules.test_smiles import DIVERSE, RARE
 from wlkernelnn.datasets import featurize
+from wlkernelnn.datasets.molecules import smiles as smiles_module
 from wlkernelnn.datasets.molecules.additions import (
     COLUMNS,
     descriptor_names,
@@ -131,8 +133,9 @@ def test_quick_descriptors_are_some_of_all() -> None:
     assert graph.graph_x[0].tolist() == [everything[name] for name in names]
 
 
-def test_descriptors_do_not_depend_on_the_processes() -> None:
-    smiles = ["CCO", "c1ccccc1N", "C1CC1"] * 70
+def test_descriptors_do_not_depend_on_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smiles_module, "CHUNK", 4)
+    smiles = ["CCO", "c1ccccc1N", "C1CC1"] * 3
     here, _ = featurize(smiles, features="ogb+descriptors", num_workers=0)
     there, _ = featurize(smiles, features="ogb+descriptors", num_workers=2)
     assert here.digest() == there.digest()

@@ -12,6 +12,7 @@ from rdkit import Chem, rdBase
 
 from tests.datasets.molecules.test_smiles import DIVERSE, RARE
 from wlkernelnn.datasets import PackedGraphs, featurize, get_features, load_molecules
+from wlkernelnn.datasets.molecules import smiles as smiles_module
 from wlkernelnn.datasets.molecules.ring_nodes import are_atoms, num_atoms
 
 # Without rings, one ring, aromatic or not, fused and bridged rings, ones that share an atom, a large one,
@@ -109,9 +110,10 @@ def test_the_order_of_atoms_does_not_matter(smiles: str) -> None:
     assert all(alike(first, as_networkx(graphs, number)) for number in range(1, len(graphs)))
 
 
-def test_the_number_of_processes_does_not_matter() -> None:
-    here, _ = featurize(RINGS * 200, features="ogb+ring_nodes", num_workers=0)
-    there, _ = featurize(RINGS * 200, features="ogb+ring_nodes", num_workers=2)
+def test_the_number_of_processes_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(smiles_module, "CHUNK", 8)
+    here, _ = featurize(RINGS * 3, features="ogb+ring_nodes", num_workers=0)
+    there, _ = featurize(RINGS * 3, features="ogb+ring_nodes", num_workers=2)
     assert all(one.equal(vars(there.arrays)[name]) for name, one in vars(here.arrays).items())
 
 

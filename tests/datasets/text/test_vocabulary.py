@@ -44,8 +44,14 @@ def test_special_unknown_and_rare_tokens() -> None:
         Vocabulary.build(TEXT, min_count=2)
 
 
+CHARACTERS = 'aB \n\0"\\é\u0301\u2028\ufeff😀'
+
+
 @settings(deadline=None, max_examples=50)
-@given(text=st.text(max_size=30), special=st.lists(st.text(max_size=2), unique=True, max_size=3))
+@given(
+    text=st.text(CHARACTERS, max_size=30),
+    special=st.lists(st.text(CHARACTERS, max_size=2), unique=True, max_size=3),
+)
 def test_every_text_comes_back(
     text: str, special: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

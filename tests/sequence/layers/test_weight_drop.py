@@ -57,7 +57,7 @@ def test_the_mean_over_masks_is_the_weight() -> None:
     """A layer that shows its weight: tokens are unit vectors, nothing is carried over."""
     plain = StringKernelConv(3, 4, 1, decay=0.0, normalize=False)
     dropped = WeightDrop(plain, "lins.0.weight", 0.25)
-    mean = torch.stack([dropped(torch.eye(3).unsqueeze(0))[0][0] for _ in range(4000)]).mean(0)
+    mean = torch.stack([dropped(torch.eye(3).unsqueeze(0))[0][0] for _ in range(1500)]).mean(0)
     torch.testing.assert_close(mean, plain.lins[0].weight.t(), rtol=0.06, atol=0.0)
 
 

@@ -85,7 +85,7 @@ def assert_same(net: torch.nn.Module, batch: Data, *names: str) -> ColourNetwork
         net.train(mode)
         fast.train(mode)
         given = [batch[name] for name in names or ("x", "edge_index", "edge_attr", "batch")]
-        expected, found = net(*given), fast(**dict(zip(_names(net), given, strict=False)))
+        expected, found = net(*given), fast(**dict(zip(fast._parameters_of_call, given, strict=False)))
         assert not fast.went_by_nodes
         torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
         expected.square().sum().backward()
@@ -97,7 +97,3 @@ def assert_same(net: torch.nn.Module, batch: Data, *names: str) -> ColourNetwork
     for value, same in zip(net.buffers(), other.buffers(), strict=True):
         torch.testing.assert_close(same, value, rtol=1e-10, atol=1e-10)
     return fast
-
-
-def _names(net: torch.nn.Module) -> list[str]:
-    return list(to_colours(net)._parameters_of_call)

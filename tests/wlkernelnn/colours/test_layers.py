@@ -109,7 +109,7 @@ class WithEdges(torch.nn.Module):
 @pytest.mark.halved
 @pytest.mark.parametrize("name", LAYERS)
 @given(batch=batches())
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_layer_equals_nodes(name: str, batch: Batch) -> None:
     torch.manual_seed(0)
     make = LAYERS[name]
@@ -119,7 +119,7 @@ def test_layer_equals_nodes(name: str, batch: Batch) -> None:
 
 
 @given(batch=batches())
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_crystal_layer(batch: Batch) -> None:
     torch.manual_seed(0)
     conv = pyg.CGConv(3, EDGES, batch_norm=True)
@@ -134,7 +134,7 @@ def test_crystal_layer(batch: Batch) -> None:
 
 
 @given(batch=batches())
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_weights_of_edges(batch: Batch) -> None:
     torch.manual_seed(0)
 

@@ -40,13 +40,18 @@ def sized_inputs(options: dict[str, Any], seed: int, num_nodes: int, num_edges: 
 @pytest.mark.parametrize(
     ("layer", "options", "form", "backend"),
     [
-        pytest.param("random_walk", OPTIONS["gated-types"], "plain", "aot_eager", id="random_walk"),
+        # A layer of Weisfeiler and Lehman goes through such walks.
+        pytest.param(
+            *("random_walk", OPTIONS["gated-types"], "plain", "aot_eager"),
+            id="random_walk",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             *("random_walk", OPTIONS["gated-types"], "plain", "inductor"),
             id="inductor",
             marks=pytest.mark.slow,
         ),
-        pytest.param("deep", OPTIONS["constant"], "by_col_with_pointers", "aot_eager", id="deep"),
+        pytest.param("deep", OPTIONS["constant"], "plain", "aot_eager", id="deep"),
         pytest.param("wl", OPTIONS["gated-types"], "by_col_with_pointers", "aot_eager", id="wl"),
     ],
 )

@@ -104,7 +104,7 @@ def _compiled(conv: KernelConv, *args: Tensor) -> Any:
 @pytest.mark.parametrize("side", [0, 1], ids=["source", "target"])
 @pytest.mark.parametrize(
     "layer",
-    ["GraphConv", "wl", *(pytest.param(name, marks=pytest.mark.slow) for name in ("random_walk", "deep"))],
+    ["wl", *(pytest.param(name, marks=pytest.mark.slow) for name in ("GraphConv", "random_walk", "deep"))],
 )
 @pytest.mark.parametrize(
     "run",

@@ -5,24 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from tests.inputs.estimators import SIZE, SMALL, SMILES
-from wlkernelnn import MoleculeRegressor
+from tests.inputs.estimators import ACID, BOTH, SIZE, SMALL, SMILES
+from wlkernelnn import MoleculeClassifier, MoleculeRegressor
 from wlkernelnn.estimators import base
 from wlkernelnn.machines import molecules
 
 ATOMS = ["C", "N", "O", "[Na+]", "[Cl-]", "[K+]", "F", "S", "P", "[Xe]"]
-MODELS: dict[str, dict[str, Any]] = {"auto": {}, "linear": {"model": "linear"}, "wl": SMALL}
+MODELS: dict[str, dict[str, Any]] = {
+    "auto": {},
+    "linear": {"model": "linear"},
+    "wl": SMALL | {"epochs": 1, "network_options": {"num_iterations": 2}},
+}
 
 
 @pytest.mark.parametrize("model", ["auto", "linear"])
 def test_duplicates_with_different_targets(model: str) -> None:
     """Predicted is their mean; how far they are apart is noise, which deviations have."""
-    twice = np.concatenate([SIZE - 2, SIZE + 2])
-    machine = MoleculeRegressor(model, random_state=0).fit(2 * SMILES, twice)
-    mean, std = machine.predict(SMILES, return_std=True)
-    assert np.abs(mean - SIZE).mean() < 1
+    smiles, size = SMILES[:32], SIZE[:32]
+    twice = np.concatenate([size - 2, size + 2])
+    machine = MoleculeRegressor(model, random_state=0).fit(2 * smiles, twice)
+    mean, std = machine.predict(smiles, return_std=True)
+    assert np.abs(mean - size).mean() < 1
     assert 1.5 < std.mean() < 3.5
 
 
@@ -32,12 +38,12 @@ def test_molecules_without_edges(model: str) -> None:
     for values in (estimator.predict(ATOMS), estimator.predict(SMILES)):
         assert np.isfinite(values).all()
     # And new to a model of molecules with edges.
-    assert np.isfinite(MoleculeRegressor(**MODELS[model]).fit(SMILES, SIZE).predict(ATOMS)).all()
+    assert np.isfinite(MoleculeRegressor(**MODELS[model]).fit(SMILES[:24], SIZE[:24]).predict(ATOMS)).all()
 
 
 @pytest.mark.parametrize("model", ["auto", "linear"])
 def test_constant_targets(model: str, caplog: pytest.LogCaptureFixture) -> None:
-    machine = MoleculeRegressor(model).fit(SMILES, np.full(60, 3.5))
+    machine = MoleculeRegressor(model).fit(SMILES[:24], np.full(24, 3.5))
     assert "target y: all training molecules have 3.5: nothing is learned" in caplog.text
     mean, std = machine.predict(SMILES, return_std=True)
     assert mean.tolist() == [3.5] * 60
@@ -67,6 +73,23 @@ def test_one_molecule_is_enough_for_a_network() -> None:
 def test_targets_that_are_all_missing(model: str) -> None:
     with pytest.raises(ValueError, match="y: 60 rows have no target, the first is data row 1"):
         MoleculeRegressor(**MODELS[model]).fit(SMILES, np.full(60, np.nan))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (["a"] * 60, "expected two classes or more, got 1"),
+        (["a"] + ["b"] * 59, r"0.1 of 60 molecules \(1 / 59 of each class\) leaves too few"),
+        ([1] * 30 + ["x"] * 30, "some classes are strings and some are not"),
+        (pd.DataFrame({"a": ACID, "b": ACID}), "y: data row 1, column 'a': expected"),
+        (SIZE / 7, "continuous"),
+        (BOTH * 2, "expected 0 or 1"),
+        (1, r"y must be \[60\] or \[60, T\], got shape \[\]"),
+    ],
+)
+def test_refused_classes(y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MoleculeClassifier(**SMALL).fit(SMILES, y)
 
 
 def test_more_molecules_than_memory_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:

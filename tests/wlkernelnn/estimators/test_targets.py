@@ -14,19 +14,22 @@ from sklearn.base import clone
 from tests.inputs.estimators import ACID, BOTH, SIZE, SMALL, SMILES
 from wlkernelnn import MoleculeClassifier, MoleculeRegressor
 
+QUICK = {**SMALL, "epochs": 1, "network_options": {"num_iterations": 2}}
+FEW, FEW_SIZE = SMILES[:30], SIZE[:30]
+
 
 def test_weights_of_classes(tmp_path: Path) -> None:
     """They are those of the options of the training, by class."""
-    quick = {**SMALL, "epochs": 1, "validation_fraction": 0}
-    weighted = MoleculeClassifier(**quick, class_weight={"other": 0.0}).fit(SMILES, ACID)
-    by_options = MoleculeClassifier(**quick, fit_options={"class_weight": [1.0, 0.0]}).fit(SMILES, ACID)
-    assert_array_equal(weighted.predict_proba(SMILES), by_options.predict_proba(SMILES))
-    plain = MoleculeClassifier(**quick).fit(SMILES, ACID)
-    assert (weighted.predict_proba(SMILES)[:, 0] > plain.predict_proba(SMILES)[:, 0]).all()
+    quick, acid = {**QUICK, "validation_fraction": 0}, ACID[:30]
+    weighted = MoleculeClassifier(**quick, class_weight={"other": 0.0}).fit(FEW, acid)
+    by_options = MoleculeClassifier(**quick, fit_options={"class_weight": [1.0, 0.0]}).fit(FEW, acid)
+    assert_array_equal(weighted.predict_proba(FEW), by_options.predict_proba(FEW))
+    plain = MoleculeClassifier(**quick).fit(FEW, acid)
+    assert (weighted.predict_proba(FEW)[:, 0] > plain.predict_proba(FEW)[:, 0]).all()
     weighted.save(tmp_path)
     again = MoleculeClassifier.load(tmp_path)
     assert again.get_params() == clone(weighted).get_params() == weighted.get_params()
-    numbers = MoleculeClassifier(**quick, class_weight={0: 1, np.int64(1): 3}).fit(SMILES, BOTH)
+    numbers = MoleculeClassifier(**quick, class_weight={0: 1, np.int64(1): 3}).fit(FEW, BOTH[:30])
     numbers.save(tmp_path / "numbers")
     assert MoleculeClassifier.load(tmp_path / "numbers").class_weight == {0: 1, 1: 3}
 
@@ -71,7 +74,7 @@ def test_machines_ignore_weights_with_a_warning() -> None:
 
 def test_more_than_two_classes(tmp_path: Path) -> None:
     names = np.array(["one", "three", "two"])[np.arange(60) % 3]
-    model = MoleculeClassifier(**SMALL, ensemble_size=2).fit(SMILES, names)
+    model = MoleculeClassifier(**QUICK, ensemble_size=2).fit(FEW, names[:30])
     assert model.classes_.tolist() == ["one", "three", "two"]
     probability = model.predict_proba(SMILES)
     assert probability.shape == (60, 3)
@@ -84,8 +87,8 @@ def test_more_than_two_classes(tmp_path: Path) -> None:
 
 
 def test_quantiles_and_deviations(tmp_path: Path) -> None:
-    options = {**SMALL, "model": "wl", "validation_fraction": 0.4, "random_state": 0}
-    model = MoleculeRegressor(loss="quantile", quantiles=[0.2, 0.5, 0.9], **options).fit(SMILES, SIZE)
+    options = {**QUICK, "model": "wl", "validation_fraction": 0.4, "random_state": 0}
+    model = MoleculeRegressor(loss="quantile", quantiles=[0.2, 0.5, 0.9], **options).fit(FEW, FEW_SIZE)
     quantiles = model.predict_quantiles(SMILES)
     assert quantiles.shape == (len(SMILES), 3)
     assert (np.diff(quantiles) >= 0).all()
@@ -93,9 +96,9 @@ def test_quantiles_and_deviations(tmp_path: Path) -> None:
     model.save(tmp_path / "run")
     again = MoleculeRegressor.load(tmp_path / "run")
     assert_array_equal(again.predict_quantiles(SMILES), quantiles)
-    several = clone(model).fit(SMILES, np.stack([SIZE, SIZE], axis=1))
+    several = clone(model).fit(FEW, np.stack([FEW_SIZE, FEW_SIZE], axis=1))
     assert several.predict_quantiles(SMILES).shape == (len(SMILES), 2, 3)
-    both = MoleculeRegressor(loss="mve", **options | {"validation_fraction": 0}).fit(SMILES, SIZE)
+    both = MoleculeRegressor(loss="mve", **options | {"validation_fraction": 0}).fit(FEW, FEW_SIZE)
     std = both.predict(SMILES, return_std=True)[1]
     assert len(np.unique(std)) > 1
     assert (std > 0).all()
@@ -124,8 +127,8 @@ def test_scores_go_by_the_names_of_columns() -> None:
 
 def test_levels(tmp_path: Path) -> None:
     names = ["small", "large", "huge"]
-    y = np.array(names)[np.digitize(SIZE, np.quantile(SIZE, [0.4, 0.7]))]
-    model = MoleculeClassifier(levels=names, **SMALL).fit(SMILES, y)
+    y = np.array(names)[np.digitize(SIZE, np.quantile(FEW_SIZE, [0.4, 0.7]))]
+    model = MoleculeClassifier(levels=names, **QUICK).fit(FEW, y[:30])
     assert model.classes_.tolist() == names
     assert model.ensemble_.about["task"] == "ordinal"
     probability = model.predict_proba(SMILES)

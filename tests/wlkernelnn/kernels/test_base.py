@@ -120,7 +120,7 @@ def test_out_that_cannot_hold_the_values() -> None:
     np.testing.assert_allclose(short, RandomWalkKernel(2)(GRAPHS), rtol=1e-6)
 
 
-COMPLETE = Data(num_nodes=40, edge_index=torch.ones(40, 40).fill_diagonal_(0).nonzero().t())
+COMPLETE = Data(num_nodes=20, edge_index=torch.ones(20, 20).fill_diagonal_(0).nonzero().t())
 LARGE = Data(
     x=torch.full((2, 1), 1e200, dtype=torch.float64), edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2
 )
@@ -135,13 +135,13 @@ LARGE = Data(
         (StringKernel(2, 1e80, "a"), ["abab", "ab"]),
         (StringKernel(2, 1e80, "c"), ["ababab", "ab"]),
         (StringKernel(400, 10.0, "lodhi"), ["ab", "ab"]),
-        (RandomWalkKernel(110), [COMPLETE]),
+        (RandomWalkKernel(130), [COMPLETE]),
         (RandomWalkKernel(400, 10.0), [COMPLETE]),
         (RandomWalkKernel(2), [LARGE]),
         (RandomWalkKernel(None, 0.1), [LARGE]),
         (DeepGraphKernel(1, 2), [LARGE]),
-        (WLKernel(RandomWalkKernel(110), 1), [COMPLETE]),
-        (WLKernel(RandomWalkKernel(110, normalize=True), 1), [COMPLETE]),
+        (WLKernel(RandomWalkKernel(130), 1), [COMPLETE]),
+        (WLKernel(RandomWalkKernel(130, normalize=True), 1), [COMPLETE]),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,10 @@ def test_blocks_of_predictions(fitted: MoleculeMachine, monkeypatch: pytest.Monk
     assert fitted.predict(DATA[:0]).shape == (0, 1)
 
 
-def test_training_molecules_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine, calls = MoleculeMachine("gp").fit(TRAIN), []
+def test_training_molecules_are_counted_once(
+    fitted: MoleculeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, calls = copy(fitted), []
     machine.choice_ = "descriptors"  # as if the kernels had no part in predictions
     whole, real = machine.nearest(DATA), molecules.Known.of
     monkeypatch.setattr(molecules.Known, "of", lambda *given: calls.append(given) or real(*given))

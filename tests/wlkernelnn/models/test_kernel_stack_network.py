@@ -85,7 +85,7 @@ def test_it_learns() -> None:
 
 @pytest.mark.parametrize("virtual_node", [False, True], ids=["plain", "virtual node"])
 def test_compiles_without_graph_breaks(virtual_node: bool) -> None:
-    data = regression_set()[:20]
+    data = regression_set()[:16]
     net = network(data, num_layers=2, virtual_node=virtual_node).eval()
     compiled = torch.compile(net, backend="eager", fullgraph=True, dynamic=True)
     for batch in PackedLoader(data, 8):

@@ -27,7 +27,7 @@ LAYERS = {
 def test_equal_colours_give_equal_outputs(layer: torch.nn.Module) -> None:
     randomize(layer)
 
-    @settings(max_examples=40, deadline=None, derandomize=True)
+    @settings(max_examples=20, deadline=None, derandomize=True)
     @given(graphs(num_labels=2, num_edge_types=2, max_nodes=8), graphs(num_labels=2, num_edge_types=2))
     def check(first: Data, second: Data) -> None:
         assert assert_colours_decide(layer, [first, second]) < 1e-12
@@ -67,7 +67,7 @@ def test_a_layer_that_sees_more_is_found_out() -> None:
 def test_told_apart_means_different_outputs(all_lengths: bool) -> None:
     """tanh, n = 2, L ≥ max(r, 1) + 1, and no node without in-neighbours unless all lengths count."""
 
-    @settings(max_examples=60, deadline=None, derandomize=True)
+    @settings(max_examples=30, deadline=None, derandomize=True)
     @given(
         graphs(num_labels=2, num_edge_types=2, min_nodes=1, no_isolated_nodes=not all_lengths),
         graphs(num_labels=2, num_edge_types=2, min_nodes=1, no_isolated_nodes=not all_lengths),

@@ -39,7 +39,7 @@ def test_precision(parts: tuple[PackedGraphs, PackedGraphs], precision: str) -> 
     net = small_network(parts[0])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*CPU autocast.*")
-        result = fit(net, *parts, quick(epochs=8, precision=precision), progress=False)
+        result = fit(net, *parts, quick(epochs=4, precision=precision), progress=False)
     assert result.history[-1]["train_loss"] < result.history[0]["train_loss"]
     assert {value.dtype for value in net.state_dict().values()} == {torch.float32}
     exact = score("rmse", parts[1].y.numpy(), predict(net, parts[1]))
@@ -74,7 +74,7 @@ def test_resumed_training_equals_uninterrupted_training(
     monkeypatch: pytest.MonkeyPatch,
     kwargs: dict[str, Any],
 ) -> None:
-    options = quick(epochs=5, warmup_epochs=1, lr_decay_samples=50, **kwargs)
+    options = quick(epochs=4, warmup_epochs=1, lr_decay_samples=50, **kwargs)
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         fit(small_network(parts[0], dropout=0.3), *parts, options, directory=tmp_path, progress=False)
@@ -95,7 +95,7 @@ def test_a_kill_while_a_checkpoint_is_written(
     parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The epoch before is still there: nothing is moved into its place that is not whole."""
-    options, count = quick(epochs=3), 0
+    options, count = quick(epochs=2), 0
     replace = os.replace
 
     def killed(source: Path, target: Path) -> None:
@@ -181,8 +181,8 @@ def test_several_processes_of_torchrun(
 def test_resuming_what_has_ended(parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path) -> None:
     net, again = small_network(parts[0]), small_network(parts[0])
     # Nothing to resume from yet: starts.
-    result = fit(net, *parts, quick(), directory=tmp_path, resume=True, progress=False)
-    ended = fit(again, *parts, quick(), directory=tmp_path, resume=True, progress=False)
+    result = fit(net, *parts, quick(epochs=2), directory=tmp_path, resume=True, progress=False)
+    ended = fit(again, *parts, quick(epochs=2), directory=tmp_path, resume=True, progress=False)
     assert_same_weights(net, again)
     assert (ended.history, ended.score, ended.epoch) == (result.history, result.score, result.epoch)
 
@@ -212,7 +212,7 @@ def test_a_damaged_best_file_is_found_before_hours_of_training(
 
 def test_a_new_training_in_a_used_directory(parts: tuple[PackedGraphs, PackedGraphs], tmp_path: Path) -> None:
     nets = [small_network(parts[0]) for _ in range(2)]
-    results = [fit(net, *parts, quick(), directory=tmp_path, progress=False) for net in nets]
+    results = [fit(net, *parts, quick(epochs=2), directory=tmp_path, progress=False) for net in nets]
     assert_same_weights(*nets)
     assert results[0].history == results[1].history
 
@@ -293,12 +293,12 @@ def test_told_to_end(
     with monkeypatch.context() as patched:
         patched.setattr(NetworkModule, "training_step", ended)
         with pytest.raises(KeyboardInterrupt, match="by SIGTERM"):
-            fit(small_network(parts[0]), *parts, quick(epochs=3), directory=tmp_path, progress=False)
+            fit(small_network(parts[0]), *parts, quick(epochs=2), directory=tmp_path, progress=False)
     assert signal.getsignal(signal.SIGTERM) is handler
     again = fit(
-        small_network(parts[0]), *parts, quick(epochs=3), directory=tmp_path, resume=True, progress=False
+        small_network(parts[0]), *parts, quick(epochs=2), directory=tmp_path, resume=True, progress=False
     )
-    assert again.history == fit(small_network(parts[0]), *parts, quick(epochs=3), progress=False).history
+    assert again.history == fit(small_network(parts[0]), *parts, quick(epochs=2), progress=False).history
 
 
 def test_what_is_drawn_later_does_not_depend_on_training() -> None:

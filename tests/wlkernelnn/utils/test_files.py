@@ -315,21 +315,26 @@ def test_alone_in_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     script = f"""
 from wlkernelnn.utils.files import alone_in
-try:
-    with alone_in({str(folder)!r}):
-        print("alone")
-except FileExistsError as error:
-    print(error)
+for _ in range(2):
+    try:
+        with alone_in({str(folder)!r}):
+            print("alone", flush=True)
+    except FileExistsError as error:
+        print(error, flush=True)
+    input()
 """
-
-    def another() -> str:
-        return subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True
-        ).stdout
-
-    with alone_in(folder), alone_in(folder):  # who is may say so again
-        assert "run: another process works there; wait for it, or choose another folder" in another()
-    assert another() == "alone\n"
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as another:
+        assert another.stdin is not None
+        assert another.stdout is not None
+        with alone_in(folder), alone_in(folder):  # who is may say so again
+            said = another.stdout.readline()
+        assert "run: another process works there; wait for it, or choose another folder" in said
+        another.stdin.write("again\n")
+        another.stdin.flush()
+        assert another.stdout.readline() == "alone\n"
+        another.stdin.write("enough\n")
+    assert another.returncode == 0
     (tmp_path / "file").touch()
     with (
         pytest.raises(NotADirectoryError, match="file is a file, expected a folder"),

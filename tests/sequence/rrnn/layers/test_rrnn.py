@@ -57,7 +57,7 @@ def looped(model: RRNN, x: Tensor, how: str) -> Tensor:
 )
 def test_it_is_a_search_at_every_token(options: dict[str, Any], training: bool) -> None:
     model = made(**options, activations=("tanh", "identity")).train(training)
-    strings = some()[2:]
+    strings = [normal(1, D), normal(3, D)]
     out, _ = model(*end_to_end(strings))
     expected = torch.cat([looped(model, string, "softmax" if training else "hard") for string in strings])
     torch.testing.assert_close(out, expected)
@@ -162,19 +162,19 @@ def test_it_learns() -> None:
     """To say whether more of the bits so far were 1, of which a single tree knows nothing."""
     torch.manual_seed(1)
     model, out = RRNN(1, 6, 2, 2, hidden_channels=8), torch.nn.Linear(6, 1)
-    x = torch.randint(0, 2, (64, 6, 1)) * 2.0 - 1
+    x = torch.randint(0, 2, (64, 4, 1)) * 2.0 - 1
     y = (x.cumsum(1) > 0).float()
-    optimizer = torch.optim.Adam([*model.parameters(), *out.parameters()], 0.02)
-    for _ in range(30):
+    optimizer = torch.optim.Adam([*model.parameters(), *out.parameters()], 0.1)
+    for _ in range(12):
         loss = torch.nn.functional.binary_cross_entropy_with_logits(out(model(x)[0]), y)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    assert float(loss.detach()) < 0.45 < math.log(2)
+    assert float(loss.detach()) < 0.35 < math.log(2)
 
 
 def test_norms_keep_long_strings_finite() -> None:
-    x = torch.randn(3, 50, D)
+    x = torch.randn(3, 20, D)
     plain, bounded, layer, batch = (RRNN(D, P, 5, norm=norm) for norm in (None, "max", "layer", "batch"))
     for model in (bounded, layer, batch):
         out, _ = model(x)
@@ -182,6 +182,7 @@ def test_norms_keep_long_strings_finite() -> None:
         out.square().sum().backward()
         assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
     assert (bounded.eval()(x)[0].square().mean(-1) < 1 + 1e-6).all()
+    assert layer.eval()(x)[0].isfinite().all()
     assert not plain.eval()(x)[0].isfinite().all()
 
 

@@ -81,7 +81,7 @@ def naive(
 @pytest.mark.parametrize("distinct", [False, True], ids=["", "distinct"])
 @pytest.mark.parametrize("how", CHOICES)
 def test_search_is_the_loop_over_candidates(how: str, distinct: bool, bounded: bool) -> None:
-    choice, given, space = Choice(how, 0.7, gaps=True), inputs(), replace(SPACE, bounded=bounded)
+    choice, given, space = Choice(how, 0.7, gaps=True), inputs(2), replace(SPACE, bounded=bounded)
     assert_same_with_gradients(
         lambda **leaves: fast(choice, distinct, space=space, **leaves)[::2],
         lambda **leaves: naive(choice, distinct, space=space, **leaves)[::2],

@@ -186,26 +186,24 @@ def test_one_scorer_finds_the_cell(name: str) -> None:
     model, cell = model_of(name, distinct=True), torchs(name)
     load(model, name, cell)
     model.keep_trees = True
-    for _ in range(2):
-        x, state = normal(1, P), normal(model.num_states, 1, P)
-        start = torch.cat([x.unsqueeze(1), state.transpose(0, 1), torch.zeros(1, 1, P)], 1)
-        nodes, candidates = candidates_after(model, model.target, start)
-        vectors = torch.cat([nodes, candidates])
-        apart = torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
-        first = (apart < 1e-9).int().argmax(1) == torch.arange(len(vectors))
-        assert first[: len(nodes)].all()
-        model.scorer = Lemma1(vectors[first].detach())
-        out, after = model(x.unsqueeze(0), state=state)
-        wanted = expected(name, cell, x, state)
-        torch.testing.assert_close(out[0], wanted[-1], rtol=0, atol=1e-10)
-        torch.testing.assert_close(after, torch.stack(wanted), rtol=0, atol=1e-10)
-        torch.testing.assert_close(model.last_trees.nodes[0], nodes, rtol=0, atol=1e-10)
-        # Otherwise the second node is 0 + the first one, which has the highest score again.
-        model.distinct = False
-        model(x.unsqueeze(0), state=state)
-        first, second = model.last_trees.nodes[0, :2]
-        assert torch.equal(first, second)
-        model.distinct = True
+    x, state = normal(1, P), normal(model.num_states, 1, P)
+    start = torch.cat([x.unsqueeze(1), state.transpose(0, 1), torch.zeros(1, 1, P)], 1)
+    nodes, candidates = candidates_after(model, model.target, start)
+    vectors = torch.cat([nodes, candidates])
+    apart = torch.cdist(vectors, vectors, compute_mode="donot_use_mm_for_euclid_dist")
+    first = (apart < 1e-9).int().argmax(1) == torch.arange(len(vectors))
+    assert first[: len(nodes)].all()
+    model.scorer = Lemma1(vectors[first].detach())
+    out, after = model(x.unsqueeze(0), state=state)
+    wanted = expected(name, cell, x, state)
+    torch.testing.assert_close(out[0], wanted[-1], rtol=0, atol=1e-10)
+    torch.testing.assert_close(after, torch.stack(wanted), rtol=0, atol=1e-10)
+    torch.testing.assert_close(model.last_trees.nodes[0], nodes, rtol=0, atol=1e-10)
+    # Otherwise the second node is 0 + the first one, which has the highest score again.
+    model.distinct = False
+    model(x.unsqueeze(0), state=state)
+    first, second = model.last_trees.nodes[0, :2]
+    assert torch.equal(first, second)
 
 
 def test_a_large_variance_does_not_sort() -> None:

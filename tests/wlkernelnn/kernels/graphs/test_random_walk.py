@@ -41,24 +41,25 @@ def as_codes(graph: Data) -> Data:
     ("options", "walk_length"), [*zip(KINDS.values(), [3, 2, 1, 3, 2, 3], strict=True)], ids=KINDS
 )
 def test_equation_5(options: dict[str, object], walk_length: int) -> None:
-    @settings(max_examples=12, deadline=None, derandomize=True)
+    @settings(max_examples=8, deadline=None, derandomize=True)
     @given(several(**options))
     def check(some: list[Data]) -> None:
         kernel = RandomWalkKernel(walk_length, decay=0.6)
         expected = gram(some, some, lambda g, h: walk_kernel(g, h, walk_length, 0.6))
         scale = max(1.0, abs(expected).max())
-        np.testing.assert_allclose(kernel(some) / scale, expected / scale, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(kernel(some[:1], some), kernel(some)[:1], rtol=1e-12, atol=1e-12 * scale)
-        np.testing.assert_allclose(kernel.diag(some), kernel(some).diagonal(), rtol=1e-12, atol=1e-12 * scale)
+        values = kernel(some)
+        np.testing.assert_allclose(values / scale, expected / scale, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(kernel(some[:1], some), values[:1], rtol=1e-12, atol=1e-12 * scale)
+        np.testing.assert_allclose(kernel.diag(some), values.diagonal(), rtol=1e-12, atol=1e-12 * scale)
         both = RandomWalkKernel(walk_length, decay=0.6, all_lengths=True)(some)
-        terms = [RandomWalkKernel(n, decay=0.6)(some) for n in range(1, walk_length + 1)]
-        np.testing.assert_allclose(both / scale, sum(terms) / scale, rtol=0, atol=1e-12)
+        terms = [RandomWalkKernel(n, decay=0.6)(some) for n in range(1, walk_length)]
+        np.testing.assert_allclose(both / scale, sum(terms, values) / scale, rtol=0, atol=1e-12)
         assert_psd(kernel, some)
 
     check()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(several(num_labels=3, num_edge_types=2, weighted=True), st.integers(1, 4), st.booleans())
 def test_counted_walks_are_pairs_of_nodes(some: list[Data], walk_length: int, all_lengths: bool) -> None:
     """Codes are counted walk by walk, one-hot floats compared node by node: both are the same kernel."""

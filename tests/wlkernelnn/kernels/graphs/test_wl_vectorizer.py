@@ -59,7 +59,7 @@ def test_log_counts() -> None:
 
 
 def test_protocol() -> None:
-    data = some_measured(60)
+    data = some_measured(20)
     y = data.y.numpy()[:, 0] > np.median(data.y)
     model = make_pipeline(WLVectorizer(log=True), LogisticRegression(max_iter=500))
     grid = {"wlvectorizer__num_iterations": [0, 1], "wlvectorizer__edge_labels": [True, False]}

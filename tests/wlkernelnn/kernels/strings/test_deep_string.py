@@ -26,6 +26,10 @@ VECTORS = [0.6 * RNG.normal(size=(length, 2)) for length in (4, 0, 1, 5, 3)]
 COMPOSITIONS = ["identity", Polynomial(3, 0.5), Inverse(1e4), "exp", "arccos0", "arccos1"]
 
 
+def content(x: Any) -> Any:
+    return x.tobytes() if isinstance(x, np.ndarray) else x if isinstance(x, str) else tuple(x)
+
+
 class Recursion:
     """K^(l) and K_σ^(l) of two strings, straight from section 2.2 and Table 4."""
 
@@ -43,10 +47,11 @@ class Recursion:
         self.decay = decay
         self.level = {"mul": self.products, "add": self.sums}[compose]
         self.step = 1 - decay if averaged else 1
-        self.known: dict[tuple[int, str, str], float] = {}
+        self.known: dict[tuple[int, Any, Any], float] = {}
+        self.composed: dict[tuple[int, Any, Any], float] = {}
 
     def pre(self, layer: int, x: Any, y: Any) -> float:
-        key = layer, repr(x), repr(y)
+        key = layer, content(x), content(y)
         if key not in self.known:
             self.known[key] = self.sum(layer, x, y)
         return self.known[key]
@@ -79,8 +84,11 @@ class Recursion:
     def post(self, layer: int, x: Any, y: Any) -> float:
         if layer == 0:
             return float(x[-1] @ y[-1]) if isinstance(x, np.ndarray) else float(x[-1] == y[-1])
-        k = [np.array(self.pre(layer, *pair)) for pair in ((x, y), (x, x), (y, y))]
-        return float(self.composition(*k))
+        key = layer, content(x), content(y)
+        if key not in self.composed:
+            k = [np.array(self.pre(layer, *pair)) for pair in ((x, y), (x, x), (y, y))]
+            self.composed[key] = float(self.composition(*k))
+        return self.composed[key]
 
 
 def close(found: Any, expected: Any, composition: str | Composition) -> None:

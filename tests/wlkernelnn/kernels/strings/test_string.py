@@ -192,7 +192,7 @@ def test_fixed_decay_has_no_gradient() -> None:
 @pytest.mark.parametrize("variant", ["a", "lodhi"])
 def test_gaussian_process(variant: str) -> None:
     rng = np.random.default_rng(1)
-    words = ["".join(rng.choice(list("abc"), length)) for length in rng.integers(2, 12, size=60)]
+    words = ["".join(rng.choice(list("abc"), length)) for length in rng.integers(2, 12, size=40)]
     # Values drawn with λ = 0.4: from elsewhere, the fit must come near to it.
     values = StringKernel(2, 0.4, variant, normalize=True)(words) + 0.01 * np.eye(len(words))
     y = np.linalg.cholesky(values) @ rng.normal(size=len(words))

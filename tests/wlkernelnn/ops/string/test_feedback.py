@@ -101,7 +101,7 @@ def test_same_as_naive_on_strings_of_every_kind(lengths: list[int], n: int, opti
     assert_same(lengths, n, options)
 
 
-@settings(deadline=None, max_examples=150, derandomize=True)
+@settings(deadline=None, max_examples=75, derandomize=True)
 @given(
     lengths=some_lengths,
     n=st.integers(1, 3),

@@ -126,7 +126,7 @@ def test_same_as_naive_on_two_threads(way: str, name: str, monkeypatch: pytest.M
         torch.set_num_threads(1)
 
 
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=40, derandomize=True)
 @given(
     cell=st.sampled_from(list(CELLS.values())),
     lengths=some_lengths,

@@ -87,7 +87,7 @@ def test_same_as_naive_in_triton(
     assert_same(lengths, compose, normalize, inputs_of(lengths, n, decay, carried), device)
 
 
-@settings(deadline=None, max_examples=150, derandomize=True)
+@settings(deadline=None, max_examples=80, derandomize=True)
 @given(
     lengths=some_lengths,
     n=st.integers(1, 4),
@@ -115,7 +115,7 @@ def test_single_precision(lengths: list[int], decay: str, device: str) -> None:
 @NORMALIZE
 def test_ends_of_the_range(value: float, normalize: bool, device: str) -> None:
     """λ = 0 forgets at once, λ = 1 never; the same as a number and as a tensor."""
-    lengths = LENGTHS["ragged"]
+    lengths = [2, 0, 1, 3]
     inputs = inputs_of(lengths, 2, "channels", True)
     inputs["decay"] = torch.full((D,), value, dtype=torch.float64)
     assert_same(lengths, "mul", normalize, inputs, device)
@@ -161,7 +161,7 @@ def test_gradients_of_gradients(decay: str, compose: str, normalize: bool) -> No
 
 def test_gradients_of_some_inputs(device: str) -> None:
     """Where only the decay, or only the state, is wanted, it is the same as with all of them."""
-    lengths, steps = LENGTHS["ragged"], Steps(ptr_of(LENGTHS["ragged"]).to(device))
+    lengths, steps = [2, 0, 1], Steps(ptr_of([2, 0, 1]).to(device))
     u, decay = normal(sum(lengths), D), torch.rand(D, dtype=torch.float64)
     state = normal(2, len(lengths), D)
 
@@ -179,7 +179,7 @@ def test_gradients_of_some_inputs(device: str) -> None:
 
 
 def test_inputs_are_left_alone(device: str) -> None:
-    lengths = LENGTHS["equal"]
+    lengths = [2, 2]
     inputs = {name: value.requires_grad_() for name, value in inputs_of(lengths, 2, "steps", True).items()}
     before = {name: value.detach().clone() for name, value in inputs.items()}
     cotangents = [torch.ones_like(out) for out in fast(lengths, "mul", True, device, **inputs)]

@@ -142,9 +142,9 @@ def test_folders_without_a_network(folder: Path, tmp_path: Path) -> None:
 
 
 def test_other_descriptors_are_refused(tmp_path: Path) -> None:
-    few = regression_set()[:30]
+    few = regression_set()[:15]
     data = molecules_from(few.smiles, few.y.numpy(), features="ogb+rdkit", cache=False)
-    run(tmp_path, data=data, split_idx=random_split(30, (0.6, 0.2, 0.2)), options=quick(epochs=1))
+    run(tmp_path, data=data, split_idx=random_split(15, (0.6, 0.2, 0.2)), options=quick(epochs=1))
     load_ensemble(tmp_path)
     path = tmp_path / "model_0" / "config.json"
     config = json.loads(path.read_text())

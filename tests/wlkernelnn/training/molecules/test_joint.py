@@ -46,7 +46,7 @@ def train(task: str, folder: Path, **options: Any) -> tuple[JointModel, dict[str
             data,
             SPLIT,
             folder,
-            quick(),
+            quick(epochs=1),
             **LINEAR | options,
         )
 
@@ -230,13 +230,13 @@ def test_a_run_that_was_interrupted_goes_on(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_columns_with_a_kernel_machine(tmp_path: Path) -> None:
-    plain = regression_set()
+    plain = regression_set()[:26]
     data = load_molecules(plain.smiles, y=plain.y.numpy(), features=FEATURES, cache=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(DATA, "described", data)
-        model, _ = train(
-            "described", tmp_path / "run", model="gp+stack", network={"hidden_channels": 8, "num_layers": 2}
-        )
+        patch.setattr(training, "FOLDS", 2)
+        split, network = {"train": np.arange(20)}, {"hidden_channels": 8, "num_layers": 2}
+        options = LINEAR | {"model": "gp+stack", "network": network}
+        model, _ = train_joint(data, split, tmp_path / "run", quick(epochs=1), **options)
     assert isinstance(model.machine, MoleculeMachine)
     columns = Columns("prediction", std=True, interval=0.9, nearest=True)
     assert columns.names(model) == ["y", "y_std", "y_low", "y_high", "nearest_similarity"]
@@ -250,8 +250,8 @@ def test_columns_with_a_kernel_machine(tmp_path: Path) -> None:
 
 
 def test_replicates_are_on_one_side_of_a_fold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    smiles = [name for name in regression_set(20).smiles for _ in range(3)]
-    y = RANDOM.normal(size=60)
+    smiles = [name for name in regression_set()[:10].smiles for _ in range(3)]
+    y = RANDOM.normal(size=30)
     data = molecules_from(smiles, y, cache=False)
     seen, train_run = [], training.train_run
 
@@ -260,12 +260,12 @@ def test_replicates_are_on_one_side_of_a_fold(tmp_path: Path, monkeypatch: pytes
         return train_run(data, split_idx, *given, **more)
 
     monkeypatch.setattr(training, "train_run", watched)
-    train_joint(data, {"train": np.arange(60)}, tmp_path, quick(), **LINEAR)
+    train_joint(data, {"train": np.arange(30)}, tmp_path, quick(epochs=1), **LINEAR)
     *folds, every = seen
     assert len(every) == len({*smiles})
     left = [every - fold for fold in folds]
     assert sorted(name for some in left for name in some) == sorted(every)
-    assert {len(some) for some in left} == {4}
+    assert {len(some) for some in left} == {2}
 
 
 def test_scoring_that_was_interrupted_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ def test_it_is_the_maximum_of_the_likelihood() -> None:
 
     found = Recalibration.fit(target, mean, spread, 5)
     assert found is not None
-    grid = brute(loss, ((0, 4), (0.05, 3)), Ns=80)
+    grid = brute(loss, ((0, 4), (0.05, 3)), Ns=40)
     assert loss(np.array([found.factor[0], found.rest[0]])) <= loss(grid) + 1e-6
 
 

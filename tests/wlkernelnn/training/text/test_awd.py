@@ -176,7 +176,7 @@ def test_training_learns_the_text() -> None:
 
 def test_resumed_training_equals_uninterrupted_training(tmp_path: Path) -> None:
     """Before and after averaging began, with every dropout."""
-    data = corpus()
+    data = corpus(8)
     options = replace(PLAIN, epochs=6, lr=10.0, nonmonotone=0)
 
     def fresh() -> LanguageModel:

@@ -93,7 +93,7 @@ def test_training_learns_the_text() -> None:
     encoder = StringKernelNetwork(12, 12, 2, ngram=1, feedback=True, highway=True)
     net = LanguageModel(len(data.vocabulary), encoder)
     before = perplexity(net, data.test)
-    result = fit_language_model(net, data, replace(SMALL, epochs=16, lr=2.0, lr_decay=0.9), progress=False)
+    result = fit_language_model(net, data, replace(SMALL, epochs=5, lr_decay=0.9), progress=False)
     assert perplexity(net, data.test) < before / 2
     assert result.metric == "perplexity"
     assert result.score == min(epoch["valid_perplexity"] for epoch in result.history)
@@ -153,7 +153,7 @@ def test_learning_rate(decay_from: int, expected: list[float], monkeypatch: pyte
 
 @pytest.mark.parametrize("precision", ["32-true", "64-true"])
 def test_resumed_training_equals_uninterrupted_training(tmp_path: Path, precision: Any) -> None:
-    data, options = corpus(), replace(SMALL, precision=precision)
+    data, options = corpus(8), replace(SMALL, precision=precision)
     nets = [model(len(data.vocabulary), dropout=0.3) for _ in range(2)]
     whole = fit_language_model(nets[0], data, options, progress=False)
     fit_language_model(nets[1], data, replace(options, epochs=1), directory=tmp_path, progress=False)
@@ -224,11 +224,11 @@ def test_ids_that_are_none(wrong: int) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int16])
 def test_small_integers(dtype: torch.dtype) -> None:
-    text = corpus()
+    text, options = corpus(5), replace(SMALL, epochs=1)
     parts = {part: getattr(text, part).to(dtype) for part in ("train", "valid", "test")}
     trained, expected = model(len(text.vocabulary)), model(len(text.vocabulary))
-    fit_language_model(trained, Corpus(**parts, vocabulary=text.vocabulary), SMALL, progress=False)
-    fit_language_model(expected, text, SMALL, progress=False)
+    fit_language_model(trained, Corpus(**parts, vocabulary=text.vocabulary), options, progress=False)
+    fit_language_model(expected, text, options, progress=False)
     assert perplexity(trained, parts["test"]) == perplexity(expected, text.test)
     assert perplexity(trained, text.test.tolist()) == perplexity(expected, text.test)
 
