@@ -17,10 +17,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import torch
-from lightning_fabric.utilities import registry
 
 # Kernels for GPUs are interpreted where there is none; Triton asks for this when it is first imported.
 os.environ.setdefault("TRITON_INTERPRET", "0" if torch.cuda.is_available() else "1")
+
+from lightning_fabric.utilities import registry
 
 from tests.inputs.molecules import SMALL_RUN, regression_set, write_table
 from wlkernelnn.cli.main import main

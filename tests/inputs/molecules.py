@@ -98,5 +98,5 @@ def write_table(path: Path, data: PackedGraphs, **columns: Any) -> Path:
 def some_measured(count: int = 150) -> PackedGraphs:
     """Some of the molecules that come with rdkit, in random order."""
     data = whole_set()
-    some = np.random.default_rng(0).permutation(len(data))[:count]
-    return load_molecules([data.smiles[i] for i in some], y=data.y.numpy()[some], cache=False)
+    smiles, some = data.smiles, np.random.default_rng(0).permutation(len(data))[:count]
+    return load_molecules([smiles[i] for i in some], y=data.y.numpy()[some], cache=False)

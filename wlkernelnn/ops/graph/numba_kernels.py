@@ -54,7 +54,7 @@ def gated_chunk(chunk: int, chunks: int, edges: Arrays, values: Arrays, s: float
 @compiled(parallel=True)
 def gated(chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
     for chunk in prange(chunks):
-        gated_chunk(chunk, chunks, edges, values, s, outs)
+        gated_chunk(np.int64(chunk), chunks, edges, values, s, outs)
 
 
 @compiled()
@@ -85,7 +85,7 @@ def gated_by_target_chunk(
 @compiled(parallel=True)
 def gated_by_target(chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
     for chunk in prange(chunks):
-        gated_by_target_chunk(chunk, chunks, edges, values, s, outs)
+        gated_by_target_chunk(np.int64(chunk), chunks, edges, values, s, outs)
 
 
 @compiled()
@@ -131,7 +131,7 @@ def gated_by_source_chunk(
 @compiled(parallel=True)
 def gated_by_source(chunks: int, edges: Arrays, values: Arrays, s: float, outs: Arrays) -> None:
     for chunk in prange(chunks):
-        gated_by_source_chunk(chunk, chunks, edges, values, s, outs)
+        gated_by_source_chunk(np.int64(chunk), chunks, edges, values, s, outs)
 
 
 # out[v] = Σ w f(x[u], T[t]), where f is one of MULTIPLY, ADD, RELU, TANH: the option
@@ -168,7 +168,7 @@ def mapped_chunk(chunk: int, chunks: int, edges: Arrays, values: Arrays, kind: i
 @compiled(parallel=True)
 def mapped(chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays) -> None:
     for chunk in prange(chunks):
-        mapped_chunk(chunk, chunks, edges, values, kind, outs)
+        mapped_chunk(np.int64(chunk), chunks, edges, values, kind, outs)
 
 
 @compiled()
@@ -208,4 +208,4 @@ def mapped_by_source_chunk(
 @compiled(parallel=True)
 def mapped_by_source(chunks: int, edges: Arrays, values: Arrays, kind: int, outs: Arrays) -> None:
     for chunk in prange(chunks):
-        mapped_by_source_chunk(chunk, chunks, edges, values, kind, outs)
+        mapped_by_source_chunk(np.int64(chunk), chunks, edges, values, kind, outs)

@@ -22,7 +22,7 @@ from wlkernelnn.sequence.rrnn import (
 )
 from wlkernelnn.sequence.rrnn.trees.trees import internal_nodes, tree_of
 
-P, N = 3, 3
+P, N = 3, 6
 NODE = Construction(0, "add", "tanh", 0, 1)
 
 
