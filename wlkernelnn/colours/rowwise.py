@@ -183,7 +183,7 @@ def by_rows(node: Node, is_rows: Callable[[Any], bool], is_count: Callable[[Any]
     dims: list[Any] = list(dim) if isinstance(dim, (list, tuple)) else [dim]
     # Counted from behind, a dimension is that of the rows where there are as few: -2 mostly is.
     added = name in ("stack", "unsqueeze")
-    # ``True`` is no dimension: std and var take it for ``unbiased``.
+    # ``True`` is not a dimension: std and var read it as ``unbiased``.
     if not dims or not all(type(d) is int and (d > 0 or d == -1 or (added and d == -2)) for d in dims):
         return None
     least = max((1 - d for d in dims if d < 0), default=0)
