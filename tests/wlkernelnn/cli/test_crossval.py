@@ -16,7 +16,7 @@ def test_a_refused_resume_changes_nothing(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, frame = tmp_path / "cv", pd.read_csv(table)
-    given = ("--cv", 2, "--model", "wl", "--epochs", 1, "--hidden-channels", 8)
+    given = ("--cv", 2, "--model", "linear", "wl", "--epochs", 1, "--hidden-channels", 8)
     given = (*given, "--on-invalid", "skip", "--output-dir", folder)
     frame.loc[3, frame.columns[0]] = "C1CC"
     frame.to_csv(table, index=False)
