@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
+import os
 import re
 import shlex
 import sys
@@ -257,8 +258,8 @@ def check_outputs(
             continue
         if path.is_dir() and option not in folders:
             raise ValueError(f"{option}: {path} is a folder, expected the name of a file")
-        place = path.resolve()
-        for given in map(Path.resolve, inputs):
+        place = Path(os.path.realpath(path))  # Path.resolve raises an error of its own at links in a circle
+        for given in map(Path, map(os.path.realpath, inputs)):
             if place == given:
                 raise ValueError(f"{option}: {path} is the input, which would be overwritten")
             if given.is_dir() and place.parent == given:

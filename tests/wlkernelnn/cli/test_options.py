@@ -251,6 +251,9 @@ def test_files_that_must_not_be_the_same(tmp_path: Path) -> None:
     check_outputs({"--out": tmp_path}, [other.parent / "x" / "c.csv"], folders=("--out",))
     with pytest.raises(ValueError, match=r"^--out: .* is the input, which would be overwritten"):
         check_outputs({"--out": tmp_path}, [tmp_path], folders=("--out",))
+    for link, target in (("from", "to"), ("to", "from")):
+        (tmp_path / link).symlink_to(target)
+    check_outputs({"--out": tmp_path / "from"}, [path, tmp_path / "to" / "c.csv"])  # it is replaced
 
 
 def test_a_word_or_numbers(capsys: pytest.CaptureFixture[str]) -> None:
