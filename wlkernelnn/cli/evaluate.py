@@ -82,7 +82,7 @@ def main(argv: list[str] | None = None) -> None:
     from wlkernelnn.datasets.graphs.description import SEVERAL_CLASSES
     from wlkernelnn.machines.classifier import of_each
     from wlkernelnn.training.classes import output_names
-    from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED, columns_read, levels_of
+    from wlkernelnn.training.molecules.columns import NOT_RECALIBRATED, columns_read, doubts, levels_of
     from wlkernelnn.training.molecules.trained_on import in_training
 
     model = training.load_run(options.model_path)
@@ -93,6 +93,8 @@ def main(argv: list[str] | None = None) -> None:
         if options.plot_path is not None:
             raise ValueError(f"--plot-path: {NOT_RECALIBRATED}")
         logger.info(f"no figures of deviations: {NOT_RECALIBRATED}")
+    elif warning := doubts(model):
+        logger.warning(warning)
     classes = None if task == "regression" else tuple(model.about.get("classes", ()))
     targets, columns = _columns(names, options.target_columns or names)
     read = columns_read(model, parsed.smiles_columns)

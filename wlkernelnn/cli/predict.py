@@ -64,7 +64,8 @@ class PredictOptions(TableOptions):
         on_invalid: Rows that give no molecule: "nan" keeps them with empty predictions, "skip" leaves them
             out, "raise" stops.
         std: Also the standard deviation of a new measurement, as <target>_std. Networks have it where their
-            run had at least 10 validation molecules; several networks without it give their spread.
+            run had at least 10 validation molecules; several networks without it give their spread, and those
+            of --loss mve or quantile what they learned.
         interval: Also the bounds, <target>_low and <target>_high, between which a new measurement lies with
             this probability, such as 0.9. Of networks with quantiles two of these, which must be there.
         nearest: Of a kernel machine: also how similar the nearest training molecule is, from 0 to 1, as

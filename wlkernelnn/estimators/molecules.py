@@ -18,7 +18,7 @@ from wlkernelnn.datasets.files.targets import binary_targets, numeric_targets
 from wlkernelnn.models import SHORT_NAMES
 from wlkernelnn.training import Ensemble, forecast, mean_and_std, score
 from wlkernelnn.training.classes import decided, of_all_classes
-from wlkernelnn.training.molecules.columns import has_deviations, levels_of
+from wlkernelnn.training.molecules.columns import doubts, has_deviations, levels_of
 from wlkernelnn.training.molecules.recalibration import LEAST_VALUES, NOTE
 
 from .base import MoleculeEstimator
@@ -107,7 +107,8 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             X: As of ``fit``.
             return_std: Also give the standard deviation of a new measurement, in the same shape. Networks
                 need at least 10 validation molecules for it: several with less give the deviation over the
-                networks, which is too small, and warn.
+                networks, which is too small, those of ``loss="mve"`` or ``"quantile"`` what they learned, and
+                both warn.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
@@ -118,12 +119,15 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             mean = self._predict(X)
             return mean[:, 0] if self._single else mean
         check_is_fitted(self)
-        if not has_deviations(self._fitted):
-            assert isinstance(self._fitted, Ensemble)
+        fitted = self._fitted
+        if isinstance(fitted, Ensemble) and fitted.recalibration is None:
             few = f"return_std=True needs at least {LEAST_VALUES} validation molecules (validation_fraction)"
-            if len(self._fitted.networks) < 2:
+            if not has_deviations(fitted) and len(fitted.networks) < 2:
                 raise ValueError(f"{few}, or several networks (ensemble_size)")
-            warnings.warn(f"{few}: these deviations are over the networks, and too small", stacklevel=2)
+            whose = "as the networks learned them" if has_deviations(fitted) else "over the networks"
+            warnings.warn(f"{few}: these deviations are {whose}, and too small", stacklevel=2)
+        elif warning := doubts(fitted):
+            warnings.warn(warning, stacklevel=2)
         mean, std = mean_and_std(self._fitted, self._new_graphs(X))
         assert std is not None
         return (mean[:, 0], std[:, 0]) if self._single else (mean, std)

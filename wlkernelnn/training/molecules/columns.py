@@ -121,16 +121,27 @@ def has_deviations(model: Model) -> bool:
     return bool(model.about["task"] == "regression")
 
 
+def doubts(model: Model) -> str:
+    """Says whose deviations and quantiles were not fitted to validation errors; nothing of other models."""
+    if not isinstance(model, Ensemble):
+        return ""
+    if model.recalibration is not None:
+        return model.recalibration.without(model.about["target_names"])
+    return AS_LEARNED if model.has_distributions else ""
+
+
 def quantile_columns(target: str, levels: Sequence[float]) -> list[str]:
     """Names of the columns of a target's quantiles."""
     return [f"{target}_q{level:g}" for level in levels]
 
 
-NOT_RECALIBRATED = (
-    f"networks have deviations of new measurements where {FILE} lies in the run folder: it comes of at least "
-    f"{LEAST_VALUES} validation values of a target. Here the run had fewer, or is of an earlier version, or "
-    "this is the folder of one of its networks"
+_WHY = (
+    f"where {FILE} lies in the run folder: it comes of at least {LEAST_VALUES} validation values of a "
+    "target. Here the run had fewer, or is of an earlier version, or this is"
+    " the folder of one of its networks"
 )
+NOT_RECALIBRATED = f"networks have deviations of new measurements {_WHY}"
+AS_LEARNED = f"deviations and quantiles are as the networks learned them; they are fitted {_WHY}"
 
 
 @dataclass(frozen=True)
@@ -191,9 +202,8 @@ class Columns:
                 raise ValueError(f"{asked[0]}: {why}")
             if model.about["task"] == "regression":
                 logger.warning(f"std is that over the networks, which is too small: {NOT_RECALIBRATED}")
-        fitted = model.recalibration if isinstance(model, Ensemble) else None
-        if asked and fitted is not None and (without := fitted.without(model.about["target_names"])):
-            logger.warning(without)
+        if (asked or several or levels_of(model)) and (warning := doubts(model)):
+            logger.warning(warning)
         if self.interval:
             self._outer(model)
         std = ["_std"] if self.std or several else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, final
 
@@ -24,7 +24,7 @@ from wlkernelnn.training.folder import check_alike, check_free, finished_folders
 from wlkernelnn.training.options import BATCH
 
 from .prediction import describe, embed
-from .recalibration import Recalibration, conformal_shift, shifted
+from .recalibration import Recalibration, shifted
 
 Kind = Literal["prediction", "fingerprint"]
 KINDS = ("prediction", "fingerprint")
@@ -139,8 +139,9 @@ class Ensemble:
     ) -> Forecast:
         """Mean, deviation of a new measurement and quantiles, recalibrated.
 
-        Without ``recalibration`` the deviation is the spread of :meth:`predict`; of one network that predicts
-        values alone there is none. Arguments and errors are those of :meth:`predict`.
+        Without ``recalibration`` the deviation is the spread of :meth:`predict`, and quantiles are as the
+        networks learned them; of one network that predicts values alone there is no deviation. Arguments and
+        errors are those of :meth:`predict`.
         """
         mean, spread, described = self._predicted(data, batch_size, caches)
         quantiles, fitted = described if self.quantiles else None, self.recalibration
@@ -164,10 +165,15 @@ class Ensemble:
             return
         target = valid.measured.numpy()
         mean, spread, described = self._predicted(valid, BATCH, None)
-        self.recalibration = Recalibration.fit(target, mean, spread, len(self.networks))
-        if self.recalibration is not None and self.quantiles:
-            shift = conformal_shift(target, described, self.quantiles)
-            self.recalibration = replace(self.recalibration, shift=shift)
+        self.recalibration = Recalibration.fit(
+            target,
+            mean,
+            spread,
+            len(self.networks),
+            quantiles=described if self.quantiles else None,
+            levels=self.quantiles,
+            distributions=self.has_distributions,
+        )
 
     def fingerprint_names(self) -> list[str]:
         """``fp_0``, ``fp_1``, … of one network, of several ``fp_<network>_0``, …: names of :meth:`embed`."""

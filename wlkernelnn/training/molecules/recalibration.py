@@ -39,11 +39,12 @@ class Recalibration:
 
     Attributes:
         factor: a of each target, ``[T]``.
-        rest: b of each target, in its unit, ``[T]``. Both are NaN of a target with less than
-            ``LEAST_VALUES`` validation values.
+        rest: b of each target, in its unit, ``[T]``. Of a target with less than ``LEAST_VALUES`` validation
+            values both are NaN, or 1 and 0 of networks that predict distributions.
         counts: Of each target, the validation values that they were fitted to, ``[T]``.
         networks: How many networks the spread is of.
-        shift: What is added to each quantile, ``[T, Q]``, see :func:`conformal_shift`; ``None`` without any.
+        shift: What is added to each quantile, ``[T, Q]``, see :func:`conformal_shift`; ``None`` without any,
+            0 of a target with less than ``LEAST_VALUES`` validation values.
     """
 
     factor: np.ndarray
@@ -53,13 +54,24 @@ class Recalibration:
     shift: np.ndarray | None = None
 
     @classmethod
-    def fit(cls, target: ArrayLike, mean: ArrayLike, spread: ArrayLike, networks: int) -> Self | None:
+    def fit(
+        cls,
+        target: ArrayLike,
+        mean: ArrayLike,
+        spread: ArrayLike,
+        networks: int,
+        quantiles: ArrayLike | None = None,
+        levels: Sequence[float] = (),
+        distributions: bool = False,
+    ) -> Self | None:
         """Maximise the Gaussian likelihood of validation errors, for each target.
 
         Args:
             target: ``[n, T]``, NaN where one is missing.
             mean, spread: Mean and standard deviation over the networks, ``[n, T]``.
             networks: How many they are.
+            quantiles, levels: What they predict at these levels, ``[n, T, Q]``, if they predict quantiles.
+            distributions: Whether they predict distributions: then a target with too few values has theirs.
 
         Returns:
             ``None`` where no target has enough values.
@@ -69,19 +81,25 @@ class Recalibration:
         counts = known.sum(axis=0)
         if not (counts >= LEAST_VALUES).any():
             return None
+        enough = counts >= LEAST_VALUES
+        few = (1.0, 0.0) if distributions else (np.nan, np.nan)
         both = [
-            _fit((target - mean)[rows, t], spread[rows, t]) if counts[t] >= LEAST_VALUES else (np.nan, np.nan)
+            _fit((target - mean)[rows, t], spread[rows, t]) if enough[t] else few
             for t, rows in enumerate(known.T)
         ]
         factor, rest = np.transpose(both)
-        return cls(factor, rest, counts, networks)
+        shift = None
+        if quantiles is not None:
+            shift = np.where(enough[:, None], conformal_shift(target, quantiles, levels), 0.0)
+        return cls(factor, rest, counts, networks, shift)
 
     def without(self, target_names: Sequence[str]) -> str:
-        """Says which targets have no deviations; nothing if all have some."""
+        """Says which targets have no deviations, or the networks' own; nothing if all are fitted."""
         counts = zip(target_names, self.counts, strict=True)
         some = ", ".join(f"{name} ({count:.0f})" for name, count in counts if count < LEAST_VALUES)
-        needed = f"at least {LEAST_VALUES} validation values are needed"
-        return f"no deviations of {some}: {needed}" if some else ""
+        own = "deviations and quantiles as the networks learned them"
+        without = "no deviations" if np.isnan(self.factor[self.counts < LEAST_VALUES]).all() else own
+        return f"{without} of {some}: at least {LEAST_VALUES} validation values are needed" if some else ""
 
     def std(self, spread: np.ndarray) -> np.ndarray:
         """The deviation of a new measurement, ``[n, T]``, from the spread ``[n, T]``."""

@@ -146,10 +146,11 @@ def train_run(
             ensemble.recalibration.save(directory)
             if without := ensemble.recalibration.without(ensemble.about["target_names"]):
                 log.warning(without)
-        elif task == "regression" and "valid" in parts and not ensemble.has_distributions:
+        elif task == "regression" and "valid" in parts:
+            learned = "the deviations that networks learn" if ensemble.has_distributions else "no deviations"
             log.info(
-                f"predictions will have no deviations of new measurements: {len(parts['valid'])} "
-                f"validation molecules, and at least {LEAST_VALUES} with a target are needed"
+                f"predictions will have {learned} of new measurements: {len(parts['valid'])} "
+                f"validation molecules, and at least {LEAST_VALUES} with a target are needed to fit them"
             )
         more: dict[str, Any] = {NOTE: ensemble.recalibration is not None}
         return ensemble, scored(directory, ensemble, parts, seconds_of(finished_folders(directory)), **more)

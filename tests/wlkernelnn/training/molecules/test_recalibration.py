@@ -11,9 +11,9 @@ from scipy.optimize import brute
 from scipy.stats import norm
 
 from tests.inputs.edited import edit
-from tests.inputs.molecules import quick, regression_set
+from tests.inputs.molecules import SMALL, quick, regression_set
 from tests.wlkernelnn.training.runs import SPLIT, run
-from wlkernelnn.datasets import random_split
+from wlkernelnn.datasets import molecules_from, random_split
 from wlkernelnn.training import Columns, load_ensemble, load_run, mean_and_std
 from wlkernelnn.training.folder import REPORT
 from wlkernelnn.training.molecules.columns import digests
@@ -98,6 +98,18 @@ def test_targets_with_too_few_values(tmp_path: Path) -> None:
     assert found.without(["a", "b"]) == "no deviations of b (9): at least 10 validation values are needed"
     assert not Recalibration(found.factor, found.rest, np.array([12, 10]), 5).without(["a", "b"])
     assert Recalibration.fit(target[:9], mean[:9], spread[:9], 5) is None
+    levels = (0.1, 0.5, 0.9)
+    quantiles = mean[..., None] + np.array([-1.0, 0.0, 1.0])
+    learned = Recalibration.fit(target, mean, spread, 5, quantiles, levels, distributions=True)
+    assert learned is not None
+    np.testing.assert_array_equal(learned.std(spread)[:, 1], spread[:, 1])
+    np.testing.assert_array_equal(learned.factor[0], found.factor[0])
+    assert learned.shift is not None
+    np.testing.assert_array_equal(learned.shift[0], conformal_shift(target, quantiles, levels)[0])
+    assert learned.shift[0].any()
+    assert not learned.shift[1].any()
+    said = "deviations and quantiles as the networks learned them of b (9): at least 10"
+    assert learned.without(["a", "b"]).startswith(said)
 
 
 def test_a_run_keeps_it(folder: Path) -> None:
@@ -135,7 +147,7 @@ def test_a_target_without_it_is_told(folder: Path, caplog: pytest.LogCaptureFixt
     assert ensemble.recalibration is not None
     Columns(std=True).names(ensemble)
     assert not caplog.text
-    ensemble.recalibration = replace(ensemble.recalibration, counts=np.array([9]))
+    ensemble.recalibration = replace(ensemble.recalibration, factor=np.array([np.nan]), counts=np.array([9]))
     Columns(std=True).names(ensemble)
     assert "no deviations of Act (9): at least 10 validation values are needed" in caplog.text
 
@@ -163,6 +175,38 @@ def test_runs_without_it(folder: Path, tmp_path: Path, caplog: pytest.LogCapture
     assert few.recalibration is None
     assert "no deviations of new measurements: 6 validation molecules, and at least 10" in caplog.text
     assert not (tmp_path / "few" / FILE).exists()
+
+
+@pytest.mark.parametrize("loss", ["mve", "quantile"])
+def test_networks_that_learn_deviations_have_them_without_it(
+    loss: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    split = random_split(60, (0.8, 0.1, 0.1))
+    with caplog.at_level(logging.INFO):
+        learned, _ = run(tmp_path, split_idx=split, options=quick(epochs=1), network={**SMALL, "loss": loss})
+    assert learned.recalibration is None
+    assert "have the deviations that networks learn of new measurements: 6 validation" in caplog.text
+    caplog.clear()
+    assert Columns(interval=0.9).names(learned)[-1] == ("Act_high" if loss == "mve" else "Act_q0.95")
+    assert "are as the networks learned them" in caplog.text
+    data = regression_set()
+    np.testing.assert_array_equal(mean_and_std(learned, data)[1], learned.predict(data)[1])
+
+
+def test_a_target_with_few_values_beside_another(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its quantiles are as the network learned them."""
+    some = regression_set()
+    y = np.repeat(some.y.numpy(), 2, axis=1)
+    y[SPLIT["valid"][2:], 1] = np.nan
+    data = molecules_from(some.smiles, y, target_columns=["first", "second"], cache=False)
+    learned, _ = run(tmp_path, data=data, network={**SMALL, "loss": "quantile"})
+    assert "as the networks learned them of second (2)" in caplog.text
+    moved = learned.forecast(data).quantiles
+    raw = replace(learned, recalibration=None).forecast(data).quantiles
+    assert moved is not None
+    assert raw is not None
+    np.testing.assert_array_equal(moved[:, 1], raw[:, 1])
+    assert (moved[:, 0] != raw[:, 0]).any()
 
 
 @pytest.mark.parametrize(
