@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric import EdgeIndex
 from torch_geometric.data import Data
 
+from wlkernelnn.ops.autograd import to_numpy
 from wlkernelnn.ops.string import Levels, Steps
 from wlkernelnn.ops.string.levels import cycle_among
 from wlkernelnn.ops.string.steps import Pointers
@@ -91,7 +92,7 @@ def graph_steps(name: str, graph: Data, branches: bool) -> Steps:
     # A graph without nodes is an empty string.
     batched = graph.get("ptr") is not None or graph.get("batch") is not None or not num_nodes
     steps = Steps.of(graph.x, graph_ptr(graph), name)
-    begins = steps.ptr.cpu().numpy()
+    begins = to_numpy(steps.ptr)
     number = np.repeat(np.arange(len(begins) - 1), np.diff(begins))
     crossing = np.flatnonzero(number[edges[0]] != number[edges[1]])
     if crossing.size:
@@ -134,7 +135,7 @@ def _edges(name: str, graph: Data, num_nodes: int) -> np.ndarray:
     if edges.dim() != 2 or len(edges) != 2 or not holds_integers(edges):
         shape = list(edges.shape)
         raise ValueError(f"{name}: edge_index must be integers [2, E], got {edges.dtype} {shape}")
-    numbers = edges.long().cpu().numpy()
+    numbers = to_numpy(edges.long())
     outside = (numbers < 0) | (numbers >= num_nodes)
     if outside.any():
         wrong = numbers[outside][0]

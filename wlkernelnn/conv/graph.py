@@ -198,6 +198,7 @@ def edge_features(
             raise ValueError(
                 f"num_edge_types={num_edge_types} needs edge_type: integers of shape [E], got {given}"
             )
+        edge_type = edge_type.long()
         _check_range("edge_type has values", edge_type, num_edge_types, "(num_edge_types={})")
     return EdgeFeatures(edge_weight, edge_attr, None if edge_type is None else edge_type.long())
 

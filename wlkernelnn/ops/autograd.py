@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -41,6 +42,14 @@ def traced(*tensors: Tensor | None) -> bool:
             if t is not None
         )
     )
+
+
+def to_numpy(tensor: Tensor) -> np.ndarray:
+    """The int64 or float64 numbers of a tensor, also under ``torch.func``, whose tensors share no memory."""
+    if torch._C._are_functorch_transforms_active():
+        kind = np.float64 if tensor.is_floating_point() else np.int64
+        return np.array(tensor.tolist(), kind).reshape(tuple(tensor.shape))
+    return tensor.detach().cpu().numpy()
 
 
 def differentiable_gradients(

@@ -27,9 +27,9 @@ class Scorer(torch.nn.Module):
         self.out = torch.nn.Linear(hidden_channels, 1, bias=False)
 
     def forward(self, candidates: Tensor) -> Tensor:
-        rows, parameters = candidates.reshape(-1, candidates.size(-1)), tuple(self.parameters())
+        rows = candidates.reshape(-1, candidates.size(-1))
         in_parts = rows.is_cpu and not torch.is_autocast_enabled("cpu")
-        (scores,) = (_score if in_parts else _plain)(rows, *parameters)
+        (scores,) = (_score if in_parts else _plain)(rows, self.lin.weight, self.lin.bias, self.out.weight)
         return scores.view(candidates.shape[:-1]).to(candidates.dtype)
 
 

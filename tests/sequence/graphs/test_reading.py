@@ -28,6 +28,7 @@ from wlkernelnn.sequence import (
     ToPathGraph,
     path_graph,
 )
+from wlkernelnn.sequence.graphs.reading import with_tokens
 from wlkernelnn.sequence.layers.string_model import State
 from wlkernelnn.testing.string_laws import parts
 
@@ -72,6 +73,22 @@ def test_gradients_find_their_nodes(make: Callable[[], StringModel]) -> None:
         (model(given)[0][rows] * weight).sum().backward()
         found.append(given.x.grad[rows])
     torch.testing.assert_close(*found)
+
+
+@ALL_ENCODERS
+@pytest.mark.parametrize("branches", [False, True])
+def test_gradients_by_torch_func(make: Callable[[], StringModel], branches: bool) -> None:
+    model = drawn(make)
+    graph = path_graph([normal(n, D) for n in (3, 2)])
+    if branches:
+        graph.edge_index = torch.tensor([[0, 1, 3], [2, 2, 4]])
+        graph.edge_weight = normal(3)
+
+    def loss(x: Tensor) -> Tensor:
+        return model(with_tokens(graph, x))[0].square().sum()
+
+    x = graph.x.clone().requires_grad_()
+    torch.testing.assert_close(torch.func.grad(loss)(graph.x), torch.autograd.grad(loss(x), x)[0])
 
 
 def test_a_graph_without_nodes_is_an_empty_string() -> None:

@@ -95,7 +95,7 @@ def test_edge_index_in_every_form(layer: str, options: dict[str, Any], form: str
 
 
 @ALL_LAYERS
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32], ids=str)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.uint16, torch.int32, torch.uint64], ids=str)
 def test_integers_of_every_size(layer: str, dtype: torch.dtype) -> None:
     options = OPTIONS["gated-types"]
     edge_index = EDGES["random"].edge_index

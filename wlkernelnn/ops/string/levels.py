@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wlkernelnn.ops.autograd import to_numpy
+
 from .steps import Steps, inverse
 
 
@@ -106,7 +108,7 @@ class Levels(Steps):
     def inflow(self) -> np.ndarray:
         """How much every node sees: the sum of its edges' weights without their signs, ``[N]``."""
         edges, graph, weight, _ = self._edges
-        sizes = None if weight is None else weight.detach().abs().view(-1).double().cpu().numpy()
+        sizes = None if weight is None else to_numpy(weight.abs().view(-1).double())
         return np.bincount(edges[1], sizes, minlength=len(graph))
 
     def last(self, extended: Tensor) -> Tensor:

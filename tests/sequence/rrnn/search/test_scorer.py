@@ -17,6 +17,17 @@ def test_scores_are_those_of_two_layers() -> None:
     torch.testing.assert_close(scorer(candidates), hidden @ scorer.out.weight[0])
 
 
+@pytest.mark.parametrize("part", ["lin", "out"])
+def test_parametrizations_count(part: str) -> None:
+    scorer, candidates = Scorer(3, 5).double(), normal(4, 3)
+    linear = scorer.get_submodule(part)
+    torch.nn.utils.parametrizations.weight_norm(linear)
+    linear.parametrizations.weight.original0.data.mul_(-2)
+    found = scorer(candidates)
+    torch.nn.utils.parametrize.remove_parametrizations(linear, "weight")
+    torch.testing.assert_close(found, scorer(candidates))
+
+
 @pytest.mark.parametrize("size", [1, 4, 7, 8])
 def test_parts_change_nothing(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PART", 20)  # four rows of five numbers
