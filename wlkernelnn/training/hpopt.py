@@ -125,7 +125,7 @@ def search(
         ValueError: No trial has a score.
     """
     distributions = {name: _distribution(range_) for name, range_ in ranges.items()}
-    _repeat_interrupted(study)
+    _repeat_interrupted(study, distributions)
     running: dict[Future[Outcome], Trial] = {}
     with _Here(objective, study) if workers == 1 else _pool(workers, objective, study, path) as pool:
         while True:
@@ -170,11 +170,13 @@ def _counted(study: Study) -> list[FrozenTrial]:
     return sorted(begun, key=lambda one: one.user_attrs.get("place", one.number))
 
 
-def _repeat_interrupted(study: Study) -> None:
+def _repeat_interrupted(study: Study, distributions: Mapping[str, BaseDistribution]) -> None:
     again = {trial.user_attrs.get("again") for trial in study.trials}
     for trial in study.get_trials(states=[TrialState.RUNNING]):
         if trial.number not in again:
-            options = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+            # Options are drawn one after the other: with some of them fixed, the others would be other ones.
+            drawn = trial.params if trial.params.keys() >= distributions.keys() else {}
+            options = {**trial.system_attrs.get("fixed_params", {}), **drawn}
             place = trial.user_attrs.get("place", trial.number)
             study.enqueue_trial(options, user_attrs={"again": trial.number, "place": place})
         Trial(study, trial._trial_id).set_user_attr("reason", "interrupted")

@@ -250,6 +250,23 @@ def test_a_trial_worse_than_the_median_is_pruned(tmp_path: Path) -> None:
     assert study.best_value == max(trial.params["lr"] for trial in study.trials[:5])
 
 
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_a_search_that_ends_while_options_are_drawn(kept: int, tmp_path: Path) -> None:
+    ranges = {name: {"low": 0.0, "high": 1.0} for name in ("lr", "dropout")}
+
+    def options(path: Path) -> list[dict[str, float]]:
+        study = open_study(path, maximize=True, epochs=4, first={}, about={})
+        search(study, lambda trial: trial.params["lr"], ranges, path=path, trials=4)
+        return [trial.params for trial in study.trials if trial.state.name == "COMPLETE"]
+
+    expected = options(tmp_path / "whole.jsonl")
+    lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
+    drawn = {"trial_id": 2, "op_code": 5}.items()
+    first, second = (i for i, line in enumerate(lines) if drawn <= json.loads(line).items())
+    (tmp_path / "cut.jsonl").write_text("".join(lines[: (first, second, second + 1)[kept]]))
+    assert options(tmp_path / "cut.jsonl") == expected
+
+
 @pytest.mark.slow
 def test_workers_do_the_same_trials(table: Path, study: Path, tmp_path: Path) -> None:
     assert run(table, tmp_path / "study", "--trials", 3, "--workers", 2) == 0

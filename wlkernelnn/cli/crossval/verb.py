@@ -41,7 +41,7 @@ def cross_validation(
     from wlkernelnn.datasets.files.rejects import CHANGES, write_changes, write_rejects
     from wlkernelnn.report import PAGE, tried, write_cv_page
     from wlkernelnn.training.crossval import cross_validate
-    from wlkernelnn.training.crossval.run import REPORT, TABLE, check_cv_folder
+    from wlkernelnn.training.crossval.run import REPORT, TABLE, check_cv_folder, origin_of
     from wlkernelnn.utils.files import alone_in, write_text
 
     split = SplitOptions(**pick(parsed, SplitOptions))
@@ -85,8 +85,13 @@ def cross_validation(
         folds = cv_folds(data, parsed.cv, parsed.repeats, kind, parsed.data_seed, **clusters)
         for name in (name for name in models if name not in networks):
             _check_folds(name, data, folds)
-        about = {"data": data.digest(), "models": models}
-        check_cv_folder(directory, folds, about, parsed.resume)
+        given: dict[str, Any] = {
+            "groups": split_groups(data, kind, **clusters),
+            "validated": networks,
+            "about": {"data": data.digest()},
+            "seed": parsed.data_seed,
+        }
+        check_cv_folder(directory, origin_of(models, folds, **given), parsed.resume)
         resume, parsed.resume = parsed.resume, False
         if resume:  # not before the data are seen to be those of the folds
             write_rejects(rejects_path, rejects)
@@ -97,10 +102,7 @@ def cross_validation(
             {name: partial(train, name) for name in models},
             folds,
             directory,
-            groups=split_groups(data, kind, **clusters),
-            validated=networks,
-            about=about,
-            seed=parsed.data_seed,
+            **given,
             resume=resume,
         )
         page = tried(lambda: write_cv_page(directory, report, data.description.name, kind), f"no {PAGE}")

@@ -68,7 +68,8 @@ def cross_validate(
     """
     directory = Path(directory)
     with alone_in(directory):
-        origin = check_cv_folder(directory, folds, about or {}, resume)
+        origin = origin_of(models, folds, groups=groups, validated=validated, about=about, seed=seed)
+        check_cv_folder(directory, origin, resume)
         write_text(directory / FOLDS_FILE, json_text(origin))
         records = []
         for repeat, fold_of in enumerate(folds):
@@ -86,22 +87,37 @@ def cross_validate(
         return _written(directory, records, folds)
 
 
-def check_cv_folder(
-    directory: Path, folds: np.ndarray, about: Mapping[str, Any], resume: bool
+def origin_of(
+    models: Collection[str],
+    folds: np.ndarray,
+    *,
+    groups: np.ndarray | None = None,
+    validated: Collection[str] = (),
+    about: Mapping[str, Any] | None = None,
+    seed: int = 0,
 ) -> dict[str, Any]:
-    """Raise an error if the folder holds a cross-validation that is not to be resumed, or is another one.
+    """What a cross-validation is of, as its folder says it: of arguments of :func:`cross_validate`."""
+    return {
+        **(about or {}),
+        "models": [*models],
+        "validated": sorted(validated),
+        "groups": None if groups is None else groups.tolist(),
+        "seed": int(seed),
+        "folds": folds.tolist(),
+    }
 
-    Returns:
-        What the cross-validation is of: data, options and folds.
-    """
-    path, origin = directory / FOLDS_FILE, json.loads(json.dumps({**about, "folds": folds.tolist()}))
+
+def check_cv_folder(directory: Path, origin: Mapping[str, Any], resume: bool) -> None:
+    """Raise an error if the folder holds a cross-validation that is not to be resumed, or another one."""
+    path = directory / FOLDS_FILE
     if path.is_file() and not resume:
         raise FileExistsError(
             f"{directory} holds a cross-validation already: resume it, or choose another folder"
         )
-    if path.is_file() and read_json(path) != origin:
-        raise ValueError(f"{path}: the cross-validation to resume is of other data, models or folds")
-    return dict(origin)
+    if path.is_file() and read_json(path) != json.loads(json.dumps(origin)):
+        raise ValueError(
+            f"{path}: the cross-validation to resume is of other data, models, folds or validation parts"
+        )
 
 
 def _record(

@@ -81,8 +81,19 @@ def test_finished_folds_are_kept_when_it_goes_on(tmp_path: Path) -> None:
         cross_validate({"gp": train}, FOLDS, tmp_path)
     with pytest.raises(FileExistsError, match="holds a cross-validation already: resume it, or choose"):
         cross_validate({"gp": train}, FOLDS, tmp_path)
-    with pytest.raises(ValueError, match="the cross-validation to resume is of other data, models or folds"):
-        cross_validate({"gp": train}, FOLDS[:, ::-1], tmp_path, resume=True)
+    said = "the cross-validation to resume is of other data, models, folds or validation parts"
+    others: list[dict[str, Any]] = [
+        {"folds": FOLDS[:, ::-1]},
+        {"models": {"gp": train, "wl": train}},
+        {"seed": 1},
+        {"validated": ["gp"]},
+        {"groups": np.arange(30)},
+        {"about": {"data": "other"}},
+    ]
+    for other in others:
+        given = {"models": {"gp": train}, "folds": FOLDS, **other}
+        with pytest.raises(ValueError, match=said):
+            cross_validate(directory=tmp_path, resume=True, **given)
     report = cross_validate({"gp": train}, FOLDS, tmp_path, resume=True)
     assert len(train.parts) == 6
     whole = cross_validate({"gp": Recorded(1.0)}, FOLDS, tmp_path / "whole")
