@@ -107,11 +107,15 @@ def class_targets(
             raise ValueError(
                 f"{where}: expected classes, names or whole numbers, got {broken.iloc[0]:g}: a regression?"
             )
-        written = [f"{number:.0f}" if number % 1 == 0 else f"{number:g}" for number in numbers]
-        given = names[~missing].str.replace(r"\.0*$", "", regex=True)
-        if classes is None and given.nunique() != len({*written}):
-            written = given.tolist()  # 01 is not 1, and 64 bits do not tell long numbers apart
-        kept = [name if name in known else own for name, own in zip(given, written, strict=True)]
+        given = names[~missing]
+        if classes is None:
+            kept = [f"{number:.0f}" if number % 1 == 0 else f"{number:g}" for number in numbers]
+            plain = given.str.replace(r"\.0*$", "", regex=True)
+            if plain.nunique() != len({*kept}):
+                kept = plain.tolist()  # 01 is not 1, and 64 bits do not tell long numbers apart
+        else:
+            of_value = {_value(name): name for name in reversed(classes)}
+            kept = [name if name in known else of_value.get(_value(name), name) for name in given]
         names[~missing] = np.array(kept, dtype=object)
         found = sorted({*kept}, key=lambda name: (float(name), name))
     else:
@@ -126,10 +130,18 @@ def class_targets(
     if len(unknown := np.flatnonzero(np.isnan(code) & ~missing)):
         shown, row = ", ".join(map(str, classes)), int(unknown[0])
         raise ValueError(
-            f"{where}: {place(frame, row)}: {names.iloc[row]!r} is none of the classes {shown}"
+            f"{where}: {place(frame, row)}: {str(cells.iloc[row]).strip()!r} is none of the classes {shown}"
             + (f" (and {len(unknown) - 1:,} more rows)" if len(unknown) > 1 else "")
         )
     return code[:, None], tuple(classes)
+
+
+def _value(name: object) -> object:
+    """The number that a name says, whatever its digits; the name if it says none."""
+    try:
+        return Decimal(str(name))
+    except ArithmeticError:
+        return name
 
 
 def beyond_float32(values: np.ndarray) -> np.ndarray:

@@ -56,12 +56,19 @@ def ranks_of(times: Sequence[object], rows: Sequence[int] | None = None) -> np.n
     # pandas would read missing dates as numbers too.
     numbers = pd.to_numeric(column.map(lambda value: value if _may_be_number(value) else None), "coerce")
     dates = pd.to_datetime(column.map(_date_text), format="ISO8601", errors="coerce", utc=True)
-    best = min(numbers, dates, key=lambda read: int(read.isna().sum()))
+    best, other = sorted((numbers, dates), key=lambda read: int(read.isna().sum()))
     if len(unread := np.flatnonzero(best.isna() | np.isinf(numbers))):
-        row = unread[0] if rows is None else rows[unread[0]]
+        expected, names = (
+            "a number or a date such as 2020-01-31",
+            np.arange(len(column)) if rows is None else rows,
+        )
+        if len(mixed := np.flatnonzero(best.isna() & other.notna())) and best.notna().any():
+            unread, read = mixed, int(np.flatnonzero(best.notna())[0])
+            kind = "a number" if best is numbers else "a date"
+            expected = f"{kind}, as {column[read]!r} of data row {names[read] + 1}"
         raise ValueError(
-            f"data row {row + 1}: expected a number or a date such as 2020-01-31, got "
-            f"{column[unread[0]]!r} ({len(unread):,} such rows)"
+            f"data row {names[unread[0]] + 1}: expected {expected}, got {column[unread[0]]!r} "
+            f"({len(unread):,} such rows)"
         )
     return np.unique(best.to_numpy(), return_inverse=True)[1]
 

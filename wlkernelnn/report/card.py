@@ -12,7 +12,7 @@ import yaml
 
 from wlkernelnn.datasets import PackedGraphs
 from wlkernelnn.machines.saved import README
-from wlkernelnn.training.molecules.columns import Model, kernel_machine
+from wlkernelnn.training.molecules.columns import Model, has_deviations, kernel_machine
 from wlkernelnn.training.molecules.ensemble import Ensemble
 from wlkernelnn.utils.checks import plain
 from wlkernelnn.utils.files import write_text
@@ -150,9 +150,12 @@ def _scores(report: Mapping[str, Any]) -> list[str]:
 
 def _limits(directory: Path, model: Model, report: Mapping[str, Any]) -> list[str]:
     """What a user of the model must know."""
+    has = {"`predict --std`": has_deviations(model), "`predict --nearest`": kernel_machine(model) is not None}
+    see = " and ".join(option for option, there in has.items() if there)
     limits = [
-        "Errors grow for molecules unlike those of the training part; see `predict --std` and `--nearest`.",
-        "Errors of the measurements are in the model: nothing but rows without a molecule was left out.",
+        f"Errors grow for molecules unlike those of the training part{f'; see {see}' if see else ''}.",
+        "Errors of the measurements are in the model: nothing but rows without a molecule or without a "
+        "target was left out.",
         f"Files of predictions and `{PAGE}` show molecules of the data: leave them out of what you publish.",
         "Nothing here says whether the licence of the data lets you publish the model.",
     ]

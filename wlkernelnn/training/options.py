@@ -142,7 +142,7 @@ class FitOptions(LoopOptions):
         class_weight: "balanced" weights graphs in the training loss so that all classes of a target count
             alike: by the number of graphs over that of classes times that of the graph's class (King and
             Zeng 2001). Probabilities are then those of classes that are equally frequent. Or a weight of
-            each class, in their sorted order.
+            each class, in their order: sorted, or as --levels has them.
         bucket_width: Draw training graphs evenly over buckets of the target of this width (Lei et al. 2017,
             section 6.3: 0.05 for the Clean Energy Project), 0 for plain shuffling.
         seed: Seed of all that is drawn: the order of graphs, dropout, and in a run initial weights too.

@@ -344,8 +344,25 @@ def test_classes_by_name(cells: list[object], names: tuple[str, ...], codes: lis
 
 
 @pytest.mark.parametrize(
+    ("cells", "classes", "codes"),
+    [
+        (["2.0", "0.5", "1.0", ""], ("0.5", "1.0", "2.0"), [2, 0, 1, NAN]),
+        ([2.0, 0.5, NAN], ("0.50", "2"), [1, 0, NAN]),
+        (["01", "1", "1."], ("01", "1"), [0, 1, 0]),
+        (["9007199254740993", "1e1"], ("9007199254740992", "9007199254740993", "10"), [1, 2]),
+    ],
+    ids=str,
+)
+def test_numbers_as_known_classes(cells: list[object], classes: tuple[str, ...], codes: list[float]) -> None:
+    values, found = class_targets(pd.DataFrame({"c": cells}), "c", "set.csv", classes)
+    assert found == classes
+    np.testing.assert_array_equal(values, np.array(codes)[:, None])
+
+
+@pytest.mark.parametrize(
     ("cells", "classes", "message"),
     [
+        (["7.0", "5.0"], ("1", "7"), "data row 2: '5.0' is none of the classes 1, 7"),
         (["a", "b", "c"], ("b", "a"), r"set\.csv: column 'c': data row 3: 'c' is none of the classes b, a"),
         (["7", "1.5"], ("1", "7"), "data row 2: '1.5' is none of the classes 1, 7"),
         (["1", "1.5", "1"], None, r"expected classes, names or whole numbers, got 1\.5: a regression\?"),

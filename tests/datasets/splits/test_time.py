@@ -65,6 +65,21 @@ def test_times_that_cannot_be_read(times: list[Any], row: int, got: str) -> None
         time_split(times)
 
 
+def test_times_of_two_kinds() -> None:
+    for times, expected in (
+        (
+            ["2000-06-01", "2001", "2003"],
+            r"data row 1: expected a number, as '2001' of data row 2, got '2000-06-01'",
+        ),
+        (
+            ["soon", "2000-06-01", 2001, "2003-01-01"],
+            "data row 3: expected a date, as '2000-06-01' of data row 2, got 2001",
+        ),
+    ):
+        with pytest.raises(ValueError, match=expected):
+            time_split(times)
+
+
 def test_a_column_of_a_table() -> None:
     frame = pd.DataFrame({"smiles": ["C" * n for n in range(1, 11)], "y": range(10)})
     frame["date"] = [f"2020-01-{day:02d}" for day in range(30, 20, -1)]

@@ -24,4 +24,6 @@ def test_the_card_of_a_run(run_folder: Path) -> None:
     assert f"| {report['scores']['test']['mean']['mae']:.4g} |" in row
     assert f"--output-dir {run_folder} --model wl" in text
     assert "torch " in text
+    # Two networks without a recalibration have neither deviations of measurements nor neighbours.
+    assert "unlike those of the training part.\n" in text
     assert "{" not in text
