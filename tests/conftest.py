@@ -1,4 +1,5 @@
 """Fixtures of the whole suite."""
+# ruff: noqa: E402 (some things are set before what reads them is imported)
 
 from __future__ import annotations
 
@@ -10,6 +11,9 @@ import zlib
 from pathlib import Path
 
 import pytest
+
+# Each full collection of garbage goes through all that was imported, half a second long. Imports cause ten.
+gc.set_threshold(500_000)
 
 # Tests are small and run side by side: threads would only wait for each other. Libraries read this when they
 # are loaded, and so do the processes that tests start.
@@ -30,15 +34,17 @@ from wlkernelnn.cli.main import main
 # a warning there is an error, at a moment that depends on the network. Without this package it does not ask.
 sys.modules.setdefault("outdated", None)  # type: ignore[arg-type]
 
-
-# Each full collection goes through all that was imported, half a second long.
-gc.set_threshold(100_000)
-
 # Every trainer looks through all installed packages for callbacks; none is installed while tests run.
 registry.entry_points = functools.cache(registry.entry_points)
 
 # No power fails while tests run; those that train wait a tenth of their time for the disk at every file.
 os.fsync = lambda handle: None
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: it is not looked at again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
