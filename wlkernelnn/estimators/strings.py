@@ -168,8 +168,6 @@ class StringEstimator(_Arguments, ClassifierMixin, SavedEstimator):
         known = {field.name for field in fields(ClassifierOptions)}
         more = more_options(self, "fit_options", known, (*own, "seed", "devices"))
         values = {name: getattr(self, name) for name in own}
-        if not self.validation_fraction:
-            values["patience"] = 0  # nothing to be patient with
         options = ClassifierOptions(seed=seed, devices=devices, **values, **more)
         with_seeds(options, self.ensemble_size)
         return Options(network, options)

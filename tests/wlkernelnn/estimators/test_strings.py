@@ -84,6 +84,8 @@ def test_weights_of_classes(tmp_path: Path) -> None:
     """Numbers for classes, which the networks have in the order of their names as texts."""
     quick = {**SMALL, "epochs": 1, "validation_fraction": 0}
     few, classes = SIGNALS[:17], np.array([9, 10])[np.arange(17) % 2]  # "10" before "9"
+    with pytest.raises(ValueError, match="patience=1 needs valid"):
+        StringClassifier(**quick, patience=1).fit(few, classes)
     weighted = StringClassifier(**quick, class_weight={10: 5.0}).fit(few, classes)
     by_options = StringClassifier(**quick, fit_options={"class_weight": [5.0, 1.0]}).fit(few, classes)
     probability = weighted.predict_proba(few)

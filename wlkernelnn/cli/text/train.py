@@ -204,8 +204,6 @@ def _train_classifier(
         of_tokens |= {"ngram": network.ngram, "class_weight": weights}
         model, report = train_text_machine(texts, parts, run.output_dir, **of_tokens)
     else:
-        if not len(parts["valid"]):
-            options.patience = 0
         model, report = train_texts(
             texts,
             parts,

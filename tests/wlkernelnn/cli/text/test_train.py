@@ -212,7 +212,9 @@ def test_a_column_of_parts(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "splits.json").read_text())["valid"] == [*range(40, 50)]
 
 
-def test_without_validation(table: Path, tmp_path: Path) -> None:
+def test_without_validation(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(table, tmp_path / "patient", "--split-sizes", 0.8, 0, 0.2, "--patience=1") == 1
+    assert "patience=1 needs valid" in capsys.readouterr().err
     assert train(table, tmp_path / "run", "--split-sizes", 0.8, 0, 0.2, "--epochs=1") == 0
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["counts"] == {"train": 48, "test": 12}
 
