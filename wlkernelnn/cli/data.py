@@ -171,8 +171,6 @@ class SplitOptions(RandomSplitOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.split not in (None, "random") and self.data_seed:
-            raise ValueError(f"--data-seed is an option of --split random: there is one {self.split} split")
         if (self.split == "time") != (self.time_column is not None):
             raise ValueError("--split time and --time-column go together: give both, or neither")
         if self.cluster_similarity is not None:
@@ -183,6 +181,11 @@ class SplitOptions(RandomSplitOptions):
                 raise ValueError(
                     f"--cluster-similarity: expected a number above 0 and at most 1, got {given}"
                 )
+
+    def check_seed(self) -> None:
+        """Refuse a seed where nothing is drawn: not of folds, which are dealt out by it."""
+        if self.split not in (None, "random") and self.data_seed:
+            raise ValueError(f"--data-seed is an option of --split random: there is one {self.split} split")
 
     def of_clusters(self) -> dict[str, float]:
         """What splits by clusters have to know, if it is given."""

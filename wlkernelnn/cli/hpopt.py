@@ -112,6 +112,7 @@ def main(argv: list[str] | None = None) -> None:
     options = SearchOptions(**pick(parsed, SearchOptions))
     data_options = DataOptions(**pick(parsed, DataOptions))
     split_options = SplitOptions(**pick(parsed, SplitOptions))
+    split_options.check_seed()
     ranges = _ranges(parser, parsed)
 
     if find_spec("optuna") is None:

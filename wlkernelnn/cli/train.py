@@ -30,7 +30,7 @@ class CVOptions:
     Args:
         cv: Number of folds: on each, models are scored that were trained on the others; networks keep a tenth
             of these for validation. Several models are compared on the same folds: --model gp wl. Groups
-            of --split (scaffolds, clusters, replicates) stay in one fold.
+            of --split (scaffolds, clusters, replicates) stay in one fold; --data-seed deals them out.
         repeats: How often the folds are drawn anew.
     """
 
@@ -203,6 +203,7 @@ def main(argv: list[str] | None = None) -> None:
         verb.cross_validation(parser, parsed, models, networks, features_of, train_model, MAY_DIFFER)
         dismiss(fit_options)
         return
+    split_options.check_seed()
     directory = run_options.output_dir
     check_run_folder(parser, parsed, directory, MAY_DIFFER)
     data_options.features = features_of(parsed)

@@ -69,7 +69,7 @@ def compare_with_nodes(
         try:
             found = colours.nodes(run(conv, colours, level, nodes, edges, index, others), level + 1)
         except (RuntimeError, IndexError, ValueError, TypeError) as error:
-            raise ValueError(f"{cannot}: {error}") from error
+            raise ValueError(f"{cannot}: given sources and targets apart, it fails: {error}") from error
     scale = float(expected.abs().nan_to_num().max()) if expected.numel() else 1.0
     if expected.shape != found.shape or not torch.allclose(found, expected, 0, 1e-6 * scale, equal_nan=True):
         raise ValueError(

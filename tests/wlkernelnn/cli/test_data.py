@@ -193,7 +193,7 @@ def test_a_column_of_labels(table: Path) -> None:
 )
 def test_options_that_would_do_nothing(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SplitOptions(**given)
+        SplitOptions(**given).check_seed()
     assert SplitOptions(split_sizes=[0.8, 0.1, 0.1], splits_column="part")  # type: ignore[arg-type]
 
 
