@@ -1,11 +1,11 @@
-"""RDKit's switches for the whole process, set while molecules are read: features do not depend on them."""
+"""RDKit's switches and logs are of the whole process: what they are while molecules are read."""
 
 from __future__ import annotations
 
-from threading import Lock
+from threading import RLock
 from typing import Any
 
-from rdkit import Chem
+from rdkit import Chem, rdBase
 
 # What codes and scaffolds are made with. Older versions lack the last switch, and find the same rings.
 _VALUES = {
@@ -17,28 +17,31 @@ _SWITCHES = {name: value for name, value in _VALUES.items() if hasattr(Chem, f"S
 
 
 class Perception:
-    """A block in which RDKit perceives stereochemistry and rings as our features need it.
+    """A block in which RDKit perceives stereochemistry and rings as our features need it, and logs nothing.
 
-    Afterwards the switches are as before. Several threads may be in such a block at once: the last one out
-    sets them back.
+    Afterwards switches and logs are as before. They are of the whole process: one thread at a time is in such
+    a block, which may hold others, and what is captured of a log is of this thread.
     """
 
     def __init__(self) -> None:
-        self._lock, self._users = Lock(), 0
+        self._lock, self._depth = RLock(), 0
         self._before: dict[str, bool] = {}
+        self._silence: rdBase.BlockLogs | None = None
 
     def __enter__(self) -> None:
-        with self._lock:
-            if not self._users:
-                self._before = {name: getattr(Chem, f"Get{name}")() for name in _SWITCHES}
-                _set(_SWITCHES)
-            self._users += 1
+        self._lock.acquire()
+        if not self._depth:
+            self._before = {name: getattr(Chem, f"Get{name}")() for name in _SWITCHES}
+            _set(_SWITCHES)
+            self._silence = rdBase.BlockLogs()
+        self._depth += 1
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._users -= 1
-            if not self._users:
-                _set(self._before)
+        self._depth -= 1
+        if not self._depth:
+            self._silence = None  # it ends with the object
+            _set(self._before)
+        self._lock.release()
 
     def __reduce__(self) -> Any:
         return Perception, ()  # another process has its own switches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rdkit import Chem, rdBase
+from rdkit import Chem
 from rdkit.Chem.MolStandardize import rdMolStandardize
 
 from .maps import unmapped
@@ -38,7 +38,7 @@ def standardize_chunk(smiles: Sequence[str]) -> list[Form]:
         neutral.uncharge,
     )
     result: list[Form] = []
-    with rdBase.BlockLogs(), FIXED:
+    with FIXED:
         for text in smiles:
             try:
                 molecule = Chem.MolFromSmiles(unmapped(text))

@@ -18,7 +18,7 @@ class Written(NamedTuple):
 
 def smiles_of(molecule: Chem.Mol) -> Written:
     """The SMILES of a molecule, without explicit hydrogens where RDKit's own reader has none."""
-    with rdBase.BlockLogs(), FIXED:
+    with FIXED:
         try:
             text = Chem.MolToSmiles(Chem.RemoveHs(molecule))
         except Exception as error:  # Boost.Python lets through whatever RDKit throws
@@ -31,7 +31,7 @@ def smiles_of_block(block: str) -> Written:
 
     Stereochemistry is read from 3D coordinates or, where a drawing is flat, from its wedges and double bonds.
     """
-    with rdBase.BlockLogs(), FIXED:
+    with FIXED:
         try:
             molecule = Chem.MolFromMolBlock(block)
         except Exception:
@@ -48,7 +48,7 @@ _NOISE = ("moving to the beginning", "Could not sanitize")
 def _complaint(block: str) -> str:
     """What RDKit logs of a MOL block that it does not read; only its supplier says it in the error log."""
     supplier = Chem.SDMolSupplier()
-    with rdBase.CaptureErrorLog() as log:
+    with FIXED, rdBase.CaptureErrorLog() as log:
         try:
             supplier.SetData(block)
             supplier[0]

@@ -8,6 +8,8 @@ from functools import lru_cache
 import pandas as pd
 from rdkit import Chem, rdBase
 
+from wlkernelnn.datasets.chemistry.perception import FIXED
+
 from .rejects import Unreadable, as_text, is_missing
 from .table import smiles_column_of
 from .table_chunks import require_columns
@@ -75,7 +77,7 @@ def _complaint(text: str) -> str:
     """What RDKit says of a SMILES that it does not read; solvents and the like are read once."""
     if len(text.split()) != 1 or not text.isascii():
         return "text after the SMILES, or a sign that does not belong in one" if text else "blank"
-    with rdBase.CaptureErrorLog() as log:
+    with FIXED, rdBase.CaptureErrorLog() as log:
         molecule = Chem.MolFromSmiles(text)
     if molecule is not None:
         return "" if molecule.GetNumAtoms() else "no atoms"

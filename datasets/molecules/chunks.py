@@ -55,7 +55,7 @@ def featurize_chunk(smiles: Sequence[str], features: Features) -> tuple[Part, di
     # Names and extensions stand behind a blank, and there is none: not to look for them takes less time.
     plain = Chem.SmilesParserParams()
     plain.parseName = plain.allowCXSMILES = False  # type: ignore[assignment]
-    with rdBase.BlockLogs(), FIXED:
+    with FIXED:
         for position, text in enumerate(smiles):
             read = unmapped(text)
             try:
@@ -161,7 +161,7 @@ _MOST_READ_AGAIN = 1000
 
 def _complaint(smiles: str) -> str:
     """What RDKit logs of a SMILES that it does not read, without times, drawings and stack traces."""
-    with rdBase.CaptureErrorLog() as log:
+    with FIXED, rdBase.CaptureErrorLog() as log:
         if Chem.MolFromSmiles(smiles, sanitize=len(smiles) <= _MOST_READ_AGAIN) is not None:
             return "valences, rings or aromatic atoms that cannot be"
     lines = (line.partition("] ")[2] if line.startswith("[") else line for line in log.messages.splitlines())

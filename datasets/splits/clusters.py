@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from rdkit import Chem, rdBase
+from rdkit import Chem
 from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from scipy.sparse import csr_array
 
@@ -93,7 +93,7 @@ def _fingerprints(smiles: Sequence[str]) -> csr_array:
     """Morgan fingerprints, float32 ``[n, bits]``; none of a text that RDKit cannot read."""
     generator = GetMorganGenerator(radius=2, fpSize=_BITS)
     found: list[list[int]] = []
-    with rdBase.BlockLogs(), FIXED:
+    with FIXED:
         for text in smiles:
             molecule = Chem.MolFromSmiles(text)
             found.append([] if molecule is None else list(generator.GetFingerprint(molecule).GetOnBits()))

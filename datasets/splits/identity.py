@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
-from rdkit import Chem, rdBase
+from rdkit import Chem
 
 from wlkernelnn.datasets.chemistry.maps import unmapped
 from wlkernelnn.datasets.chemistry.perception import FIXED
@@ -24,7 +24,7 @@ def molecule_ids(smiles: Sequence[str]) -> np.ndarray:
     does. Atom-map numbers do not count. Stereoisomers, salts and tautomers are different molecules. A text
     that RDKit cannot read has a number of its own.
     """
-    with rdBase.BlockLogs(), FIXED:
+    with FIXED:
         return np.array([_id(text) for text in smiles], dtype=np.uint64)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from rdkit import Chem, rdBase
+from rdkit import Chem
 from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 
 from wlkernelnn.datasets.chemistry.maps import unmapped
@@ -20,7 +20,7 @@ def scaffolds(smiles: Sequence[str], chirality: bool = True) -> list[str]:
     Molecules that RDKit cannot read, or cannot cut, count as acyclic (so does the published ogbg-molhiv set).
     With ``chirality``, scaffolds that differ in their stereochemistry alone are two.
     """
-    with rdBase.BlockLogs(), FIXED:
+    with FIXED:
         return [_scaffold(text, chirality) for text in smiles]
 
 
