@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
-from torchmetrics.classification import MulticlassAccuracy
+from torchmetrics import MeanMetric
 
 from wlkernelnn.datasets import EndlessShuffle, LengthGroupedShuffle, PackedStrings, StringLoader
 from wlkernelnn.sequence import StringNetwork
@@ -35,7 +35,8 @@ def fit_classifier(
 ) -> FitResult:
     """Train ``model`` in place; afterwards it holds the weights of the best accuracy on ``valid``.
 
-    Without ``valid`` the last weights are kept. The same arguments on the same machine give the same weights,
+    Where classes have weights in the loss, strings have them in that accuracy. Without ``valid`` the last
+    weights are kept. The same arguments on the same machine give the same weights,
     also if training was resumed.
 
     Args:
@@ -45,7 +46,8 @@ def fit_classifier(
         directory, resume, progress: As of :func:`~wlkernelnn.training.fit`.
 
     Raises:
-        ValueError: No training strings, or classes that are not int64 ``[S]`` or that the model lacks.
+        ValueError: No training strings, or classes that are not int64 ``[S]`` or that the model lacks; no
+            string of ``valid`` has a weight.
         ValueError, FileExistsError, DivergedError: As of :func:`~wlkernelnn.training.fit`.
     """
     options = options or ClassifierOptions()
@@ -70,6 +72,8 @@ def fit_classifier(
     )
     wanted = "balanced" if options.balance else options.class_weight
     weights = class_weights(wanted, train.y.unsqueeze(1), model.num_classes)
+    if weights is not None and valid is not None and not weights[valid.y].any():
+        raise ValueError("valid has no strings but of classes of weight 0")
     return train_module(
         _ClassifierModule(model, options, None if weights is None else weights[:, 0]),
         batches,
@@ -133,7 +137,7 @@ class _ClassifierModule(TrainedModule):
     def __init__(self, model: StringNetwork, options: ClassifierOptions, class_weight: Tensor | None) -> None:
         super().__init__(model, options, "accuracy", maximize=True)
         self.register_buffer("class_weight", class_weight, persistent=False)
-        self.accuracy = MulticlassAccuracy(model.num_classes, average="micro")
+        self.accuracy = MeanMetric()
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         logits = _logits(self.model, batch)
@@ -153,7 +157,8 @@ class _ClassifierModule(TrainedModule):
         self.clip_gradients(optimizer, gradient_clip_val, self.options.clip)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        self.accuracy(_logits(self.model, batch), batch.y)
+        right = _logits(self.model, batch).argmax(1) == batch.y
+        self.accuracy(right.float(), 1.0 if self.class_weight is None else self.class_weight[batch.y])
         self.log("valid_accuracy", self.accuracy, on_epoch=True, prog_bar=True, batch_size=len(batch.y))
 
     def configure_optimizers(self) -> Any:

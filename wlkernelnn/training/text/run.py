@@ -244,6 +244,11 @@ def train_language(
         "name": corpus.name,
     }
     content = [corpus.digest(), corpus.vocabulary.tokens]
+    for name in PARTS:
+        needed = 1 + (options.batch_size if name == "train" else 1)  # the last is only a target
+        if (count := len(getattr(corpus, name))) < needed:
+            by = f" for batch_size={options.batch_size}" if name == "train" else ""
+            raise ValueError(f"the {name} part needs at least {needed} tokens{by}, got {count}")
     with alone_in(directory):
         begin_run(
             directory,

@@ -308,6 +308,12 @@ def test_a_language_model_has_other_options(
     assert "--bidirectional is an option of --task-type classification" in capsys.readouterr().err
     assert train_book(tmp_path / "none.txt", tmp_path / "run") == 1
     assert "none.txt: no such file" in capsys.readouterr().err
+    assert train_book(book, tmp_path / "run", "--batch-size", 5000) == 1
+    assert "the train part needs at least 5001 tokens for batch_size=5000, got" in capsys.readouterr().err
+    (tmp_path / "short.txt").write_text("ball " * 12)
+    assert train_book(tmp_path / "short.txt", tmp_path / "run", "--batch-size", 4) == 1
+    assert "the test part needs at least 2 tokens, got 1" in capsys.readouterr().err
+    assert not (tmp_path / "run" / "model_0").exists()
 
 
 def test_a_language_model_of_three_files(

@@ -186,6 +186,20 @@ def test_resumed_training_equals_uninterrupted_training(tmp_path: Path) -> None:
         torch.testing.assert_close(one, other, rtol=0, atol=0)
 
 
+def test_weights_of_classes_count_in_validation() -> None:
+    train, valid = reviews(40), reviews(30, seed=1)
+    net = classifier()
+    options = replace(OPTIONS, epochs=1, class_weight=[1.0, *[5.0] * (net.num_classes - 1)])
+    result = fit_classifier(net, train, valid, options, progress=False)
+    weight = torch.tensor(options.class_weight)[valid.y]
+    right = class_probabilities(net, valid).argmax(1) == valid.y
+    assert 0 < right.sum() < len(valid)
+    assert result.score == pytest.approx(float((weight * right).sum() / weight.sum()))
+    none = replace(options, class_weight=[0.0, *[1.0] * (net.num_classes - 1)])
+    with pytest.raises(ValueError, match="valid has no strings but of classes of weight 0"):
+        fit_classifier(net, train, valid.select(np.flatnonzero(valid.y.numpy() == 0)), none)
+
+
 def test_patience() -> None:
     train = reviews(40)
     result = fit_classifier(
