@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 
 import numpy as np
@@ -101,30 +101,14 @@ def class_targets(
             f"{where}: {len(words):,} cells such as {words.iloc[0]!r} are read as missing values; a class "
             "needs another name"
         )
-    numbers = pd.to_numeric(names[~missing], errors="coerce")
-    if len(numbers) and numbers.notna().all():
-        if classes is None and len(broken := numbers[numbers % 1 != 0]):
-            raise ValueError(
-                f"{where}: expected classes, names or whole numbers, got {broken.iloc[0]:g}: a regression?"
-            )
-        given = names[~missing]
-        if classes is None:
-            kept = [f"{number:.0f}" if number % 1 == 0 else f"{number:g}" for number in numbers]
-            plain = given.str.replace(r"\.0*$", "", regex=True)
-            if plain.nunique() != len({*kept}):
-                kept = plain.tolist()  # 01 is not 1, and 64 bits do not tell long numbers apart
-        else:
-            of_value = {_value(name): name for name in reversed(classes)}
-            kept = [name if name in known else of_value.get(_value(name), name) for name in given]
-        names[~missing] = np.array(kept, dtype=object)
-        found = sorted({*kept}, key=lambda name: (float(name), name))
-    else:
-        found = sorted(set(names[~missing]))
     if classes is None:
-        if len(found) < 2 or 2 * len(found) > max(4, len(numbers)):
-            few = "at least two" if len(found) < 2 else "at most one for every two rows"
-            raise ValueError(f"{where}: expected classes, {few}, got {len(found):,} in {len(numbers):,} rows")
-        classes = found
+        names[~missing], classes = _found(names[~missing], where)
+    else:
+        values = [_value(name) for name in classes]
+        of_value = {
+            value: name for value, name in zip(values, classes, strict=True) if values.count(value) == 1
+        }
+        names = names.map({cell: _named(cell, known, of_value) for cell in names.unique()})
     numbered = names.map({name: float(number) for number, name in enumerate(classes)})
     code = np.where(missing, np.nan, numbered.to_numpy(np.float64))
     if len(unknown := np.flatnonzero(np.isnan(code) & ~missing)):
@@ -136,12 +120,46 @@ def class_targets(
     return code[:, None], tuple(classes)
 
 
-def _value(name: object) -> object:
-    """The number that a name says, whatever its digits; the name if it says none."""
+def _found(names: pd.Series, where: str) -> tuple[np.ndarray, list[str]]:
+    """The classes of cells, and all there are, sorted: numbers as numbers."""
+    numbers = pd.to_numeric(names, errors="coerce")
+    if len(numbers) and numbers.notna().all():
+        if len(broken := numbers[numbers % 1 != 0]):
+            raise ValueError(
+                f"{where}: expected classes, names or whole numbers, got {broken.iloc[0]:g}: a regression?"
+            )
+        written = [f"{number:.0f}" for number in numbers]
+        given = names.str.replace(r"\.0*$", "", regex=True)
+        if given.nunique() != len({*written}):
+            written = given.tolist()  # 01 is not 1, and 64 bits do not tell long numbers apart
+        names = pd.Series(written, dtype=object)
+        found = sorted({*written}, key=lambda name: (float(name), name))
+    else:
+        found = sorted(set(names))
+    if len(found) < 2 or 2 * len(found) > max(4, len(names)):
+        few = "at least two" if len(found) < 2 else "at most one for every two rows"
+        raise ValueError(f"{where}: expected classes, {few}, got {len(found):,} in {len(names):,} rows")
+    return names.to_numpy(object), found
+
+
+def _named(cell: str, known: Collection[str], of_value: Mapping[Decimal | None, str]) -> str:
+    """The class of a cell: as it is written, without ``.0``, or by value; the cell itself if of none."""
+    if cell in known or (value := _value(cell)) is None:
+        return cell
+    if (plain := re.sub(r"\.0*$", "", cell)) in known:
+        return plain
+    if value != value.to_integral_value() and value not in of_value:
+        value = Decimal(f"{float(value):g}")  # a float32 of 0.1 has other digits in 64 bits
+    return of_value.get(value, cell)
+
+
+def _value(name: str) -> Decimal | None:
+    """The number that a name says, if it says one."""
     try:
-        return Decimal(str(name))
+        value = Decimal(name)
     except ArithmeticError:
-        return name
+        return None
+    return value if value.is_finite() else None
 
 
 def beyond_float32(values: np.ndarray) -> np.ndarray:

@@ -135,8 +135,8 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
     def predict_quantiles(self, X: Any) -> np.ndarray:
         """Quantiles at the levels of ``quantiles``, in order: floats ``[n, Q]`` or ``[n, T, Q]``.
 
-        With at least 10 validation molecules they are shifted by conformal regression, see
-        :class:`~wlkernelnn.training.Recalibration`.
+        Those of a target with at least 10 validation values are shifted by conformal regression, see
+        :class:`~wlkernelnn.training.Recalibration`; others are as the networks learned them, with a warning.
 
         Raises:
             NotFittedError: ``fit`` has not been called.
@@ -146,6 +146,11 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         check_is_fitted(self)
         if not levels_of(self._fitted):
             raise ValueError(f"predict_quantiles needs loss='quantile', got loss={self.loss!r}")
+        if isinstance(self._fitted, Ensemble) and self._fitted.recalibration is None:
+            few = f"quantiles need at least {LEAST_VALUES} validation molecules (validation_fraction)"
+            warnings.warn(f"{few}: these are as the networks learned them", stacklevel=2)
+        elif warning := doubts(self._fitted):
+            warnings.warn(warning, stacklevel=2)
         found = forecast(self._fitted, self._new_graphs(X)).quantiles
         assert found is not None
         return found[:, 0] if self._single else found

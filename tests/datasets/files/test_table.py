@@ -348,8 +348,11 @@ def test_classes_by_name(cells: list[object], names: tuple[str, ...], codes: lis
     [
         (["2.0", "0.5", "1.0", ""], ("0.5", "1.0", "2.0"), [2, 0, 1, NAN]),
         ([2.0, 0.5, NAN], ("0.50", "2"), [1, 0, NAN]),
-        (["01", "1", "1."], ("01", "1"), [0, 1, 0]),
+        (["01", "1", "1."], ("01", "1"), [0, 1, 1]),
         (["9007199254740993", "1e1"], ("9007199254740992", "9007199254740993", "10"), [1, 2]),
+        (["1", "2", "high"], ("1.0", "2.0", "high"), [0, 1, 2]),
+        ([0.30000000000000004, 0.10000000149011612], ("0.1", "0.3"), [1, 0]),
+        (["a.", "sNaN"], ("a.", "sNaN"), [0, 1]),
     ],
     ids=str,
 )
@@ -363,6 +366,9 @@ def test_numbers_as_known_classes(cells: list[object], classes: tuple[str, ...],
     ("cells", "classes", "message"),
     [
         (["7.0", "5.0"], ("1", "7"), "data row 2: '5.0' is none of the classes 1, 7"),
+        (["1", "2", "x"], ("1.0", "2.0"), "data row 3: 'x' is none of the classes 1.0, 2.0"),
+        (["9007199254740993"], ("9007199254740992", "1"), "'9007199254740993' is none of"),
+        (["a."], ("a", "b"), "'a.' is none of the classes a, b"),
         (["a", "b", "c"], ("b", "a"), r"set\.csv: column 'c': data row 3: 'c' is none of the classes b, a"),
         (["7", "1.5"], ("1", "7"), "data row 2: '1.5' is none of the classes 1, 7"),
         (["1", "1.5", "1"], None, r"expected classes, names or whole numbers, got 1\.5: a regression\?"),

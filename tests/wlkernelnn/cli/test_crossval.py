@@ -9,7 +9,7 @@ import pytest
 
 from tests.inputs.molecules import regression_set, write_table
 from wlkernelnn.cli.main import main
-from wlkernelnn.datasets import butina_clusters
+from wlkernelnn.datasets import butina_clusters, cv_folds, load_molecules
 
 
 def test_a_refused_resume_changes_nothing(
@@ -127,6 +127,10 @@ def test_clusters_stay_in_one_fold(table: Path, tmp_path: Path) -> None:
     [fold] = json.loads((folder / "folds.json").read_text())["folds"]
     cluster = butina_clusters(pd.read_csv(table)["smiles"].tolist(), 0.7)
     assert len(set(zip(cluster.tolist(), fold, strict=True))) == cluster.max() + 1
+    data = load_molecules(table, target_columns="Act", cache=False)
+    for seed in (5, 0):
+        drawn = cv_folds(data, 2, 1, "butina", seed, similarity=0.7)[0].tolist()
+        assert (drawn == fold) == (seed == 5)
 
 
 def test_a_class_in_one_fold_is_refused_before_training(

@@ -98,6 +98,9 @@ def test_quantiles_and_deviations(tmp_path: Path) -> None:
     assert_array_equal(again.predict_quantiles(SMILES), quantiles)
     several = clone(model).fit(FEW, np.stack([FEW_SIZE, FEW_SIZE], axis=1))
     assert several.predict_quantiles(SMILES).shape == (len(SMILES), 2, 3)
+    several.set_params(validation_fraction=0).fit(FEW, FEW_SIZE)
+    with pytest.warns(UserWarning, match="these are as the networks learned them"):
+        assert several.predict_quantiles(SMILES).shape == (len(SMILES), 3)
     both = MoleculeRegressor(loss="mve", **options | {"validation_fraction": 0}).fit(FEW, FEW_SIZE)
     with pytest.warns(UserWarning, match="these deviations are as the networks learned them"):
         std = both.predict(SMILES, return_std=True)[1]

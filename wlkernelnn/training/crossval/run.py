@@ -98,10 +98,10 @@ def origin_of(
 ) -> dict[str, Any]:
     """What a cross-validation is of, as its folder says it: of arguments of :func:`cross_validate`."""
     return {
-        **(about or {}),
+        "about": dict(about or {}),
         "models": [*models],
         "validated": sorted(validated),
-        "groups": None if groups is None else groups.tolist(),
+        "groups": None if groups is None else [*map(str, groups)],
         "seed": int(seed),
         "folds": folds.tolist(),
     }

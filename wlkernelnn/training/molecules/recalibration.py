@@ -147,6 +147,8 @@ class Recalibration:
             shift = np.array(content["shift"], np.float64) if quantiles else None
             if shift is not None and shift.shape != (targets, quantiles):
                 raise ValueError(f"expected shifts of {quantiles} quantiles of {targets} targets")
+            if shift is not None:  # earlier versions shifted by few values too
+                shift[columns[2] < LEAST_VALUES] = 0.0
             return cls(columns[0], columns[1], columns[2].astype(int), networks, shift)
 
 

@@ -146,11 +146,13 @@ def train_run(
             ensemble.recalibration.save(directory)
             if without := ensemble.recalibration.without(ensemble.about["target_names"]):
                 log.warning(without)
-        elif task == "regression" and "valid" in parts:
-            learned = "the deviations that networks learn" if ensemble.has_distributions else "no deviations"
-            log.info(
-                f"predictions will have {learned} of new measurements: {len(parts['valid'])} "
-                f"validation molecules, and at least {LEAST_VALUES} with a target are needed to fit them"
+        elif task == "regression" and ("valid" in parts or ensemble.has_distributions):
+            own = ensemble.has_distributions
+            log.log(
+                logging.WARNING if own else logging.INFO,
+                f"predictions will have {'the deviations that networks learn' if own else 'no deviations'} "
+                f"of new measurements: {len(parts.get('valid', ()))} validation molecules, and at least "
+                f"{LEAST_VALUES} with a target are needed to fit them",
             )
         more: dict[str, Any] = {NOTE: ensemble.recalibration is not None}
         return ensemble, scored(directory, ensemble, parts, seconds_of(finished_folders(directory)), **more)

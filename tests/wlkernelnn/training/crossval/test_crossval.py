@@ -89,6 +89,7 @@ def test_finished_folds_are_kept_when_it_goes_on(tmp_path: Path) -> None:
         {"validated": ["gp"]},
         {"groups": np.arange(30)},
         {"about": {"data": "other"}},
+        {"about": {"seed": 0}},
     ]
     for other in others:
         given = {"models": {"gp": train}, "folds": FOLDS, **other}
