@@ -124,8 +124,9 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             few = f"return_std=True needs at least {LEAST_VALUES} validation molecules (validation_fraction)"
             if not has_deviations(fitted) and len(fitted.networks) < 2:
                 raise ValueError(f"{few}, or several networks (ensemble_size)")
-            whose = "as the networks learned them" if has_deviations(fitted) else "over the networks"
-            warnings.warn(f"{few}: these deviations are {whose}, and too small", stacklevel=2)
+            own = "as the networks learned them"
+            whose = own if has_deviations(fitted) else "over the networks, and too small"
+            warnings.warn(f"{few}: these deviations are {whose}", stacklevel=2)
         elif warning := doubts(fitted):
             warnings.warn(warning, stacklevel=2)
         mean, std = mean_and_std(self._fitted, self._new_graphs(X))

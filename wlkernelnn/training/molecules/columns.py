@@ -137,8 +137,8 @@ def quantile_columns(target: str, levels: Sequence[float]) -> list[str]:
 
 _WHY = (
     f"where {FILE} lies in the run folder: it comes of at least {LEAST_VALUES} validation values of a "
-    "target. Here the run had fewer, or is of an earlier version, or this is"
-    " the folder of one of its networks"
+    "target. Here the run had fewer, or is of an earlier version, or this is the folder of one of its "
+    "networks"
 )
 NOT_RECALIBRATED = f"networks have deviations of new measurements {_WHY}"
 AS_LEARNED = f"deviations and quantiles are as the networks learned them; they are fitted {_WHY}"
