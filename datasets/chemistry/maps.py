@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Inside brackets alone: elsewhere a colon is an aromatic bond, and no bracket closes behind it.
-_MAP = re.compile(r":[0-9]+\]")
+# Inside brackets alone: elsewhere a colon is an aromatic bond. An atom with two numbers is none.
+_MAP = re.compile(r"(\[[^][:]*):[0-9]+\]")
 
 
 def unmapped(smiles: str) -> str:
@@ -14,4 +14,4 @@ def unmapped(smiles: str) -> str:
     RDKit takes atoms with other numbers for different: symmetric centres become stereocentres, and canonical
     SMILES differ.
     """
-    return _MAP.sub("]", smiles) if ":" in smiles else smiles
+    return _MAP.sub(r"\1]", smiles) if ":" in smiles else smiles

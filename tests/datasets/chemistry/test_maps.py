@@ -27,6 +27,8 @@ MAPPED = [mapped(smiles) for smiles in PLAIN]
 def test_only_maps_go() -> None:
     assert unmapped("[CH3:1][13CH2:22][O-:3]") == "[CH3][13CH2][O-]"
     assert unmapped("c1:c:c:c:c:c:1") == "c1:c:c:c:c:c:1"
+    data, rejects = featurize(["[CH3:1:2]C", "[CH3:1]C"], num_workers=0)  # no SMILES has two
+    assert (data.smiles, [reject.row for reject in rejects]) == (["[CH3:1]C"], [0])
 
 
 @pytest.mark.parametrize("features", ["ogb", "ogb+invariants", "ogb+rdkit", "ogb+morgan"])
