@@ -24,6 +24,8 @@ from wlkernelnn.training.molecules.recalibration import LEAST_VALUES, NOTE
 from .base import MoleculeEstimator
 from .data import in_order, numbered, target_frame, weights_by_class
 
+_NEEDS = f"needs at least {LEAST_VALUES} validation molecules (validation_fraction)"
+
 
 @dataclass(eq=False, repr=False)
 class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
@@ -120,15 +122,9 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
             return mean[:, 0] if self._single else mean
         check_is_fitted(self)
         fitted = self._fitted
-        if isinstance(fitted, Ensemble) and fitted.recalibration is None:
-            few = f"return_std=True needs at least {LEAST_VALUES} validation molecules (validation_fraction)"
-            if not has_deviations(fitted) and len(fitted.networks) < 2:
-                raise ValueError(f"{few}, or several networks (ensemble_size)")
-            own = "as the networks learned them"
-            whose = own if has_deviations(fitted) else "over the networks, and too small"
-            warnings.warn(f"{few}: these deviations are {whose}", stacklevel=2)
-        elif warning := doubts(fitted):
-            warnings.warn(warning, stacklevel=2)
+        if isinstance(fitted, Ensemble) and not has_deviations(fitted) and len(fitted.networks) < 2:
+            raise ValueError(f"return_std=True {_NEEDS}, or several networks (ensemble_size)")
+        self._tell_doubts("return_std=True")
         mean, std = mean_and_std(self._fitted, self._new_graphs(X))
         assert std is not None
         return (mean[:, 0], std[:, 0]) if self._single else (mean, std)
@@ -147,14 +143,20 @@ class MoleculeRegressor(RegressorMixin, MoleculeEstimator):
         check_is_fitted(self)
         if not levels_of(self._fitted):
             raise ValueError(f"predict_quantiles needs loss='quantile', got loss={self.loss!r}")
-        if isinstance(self._fitted, Ensemble) and self._fitted.recalibration is None:
-            few = f"quantiles need at least {LEAST_VALUES} validation molecules (validation_fraction)"
-            warnings.warn(f"{few}: these are as the networks learned them", stacklevel=2)
-        elif warning := doubts(self._fitted):
-            warnings.warn(warning, stacklevel=2)
+        self._tell_doubts("predict_quantiles")
         found = forecast(self._fitted, self._new_graphs(X)).quantiles
         assert found is not None
         return found[:, 0] if self._single else found
+
+    def _tell_doubts(self, asked: str) -> None:
+        """Say what was not fitted to validation errors."""
+        warning = doubts(self._fitted)
+        if isinstance(self._fitted, Ensemble) and self._fitted.recalibration is None:
+            learned = self._fitted.has_distributions
+            whose = "as the networks learned them" if learned else "over the networks, and too small"
+            warning = f"{asked} {_NEEDS}: these are {whose}"
+        if warning:
+            warnings.warn(warning, stacklevel=3)
 
     def score(self, X: Any, y: ArrayLike) -> float:
         """R², the mean over the targets, each of the rows that have it.

@@ -99,10 +99,10 @@ def test_quantiles_and_deviations(tmp_path: Path) -> None:
     several = clone(model).fit(FEW, np.stack([FEW_SIZE, FEW_SIZE], axis=1))
     assert several.predict_quantiles(SMILES).shape == (len(SMILES), 2, 3)
     several.set_params(validation_fraction=0).fit(FEW, FEW_SIZE)
-    with pytest.warns(UserWarning, match="these are as the networks learned them"):
+    with pytest.warns(UserWarning, match="predict_quantiles needs .* are as the networks learned them"):
         assert several.predict_quantiles(SMILES).shape == (len(SMILES), 3)
     both = MoleculeRegressor(loss="mve", **options | {"validation_fraction": 0}).fit(FEW, FEW_SIZE)
-    with pytest.warns(UserWarning, match="these deviations are as the networks learned them"):
+    with pytest.warns(UserWarning, match="return_std=True needs .* are as the networks learned them"):
         std = both.predict(SMILES, return_std=True)[1]
     assert len(np.unique(std)) > 1
     assert (std > 0).all()

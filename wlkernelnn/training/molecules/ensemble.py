@@ -140,8 +140,8 @@ class Ensemble:
         """Mean, deviation of a new measurement and quantiles, recalibrated.
 
         Without ``recalibration`` the deviation is the spread of :meth:`predict`, and quantiles are as the
-        networks learned them; of one network that predicts values alone there is no deviation. Arguments and
-        errors are those of :meth:`predict`.
+        networks learned them. One network that predicts values alone has no deviation. Arguments and errors
+        are those of :meth:`predict`.
         """
         mean, spread, described = self._predicted(data, batch_size, caches)
         quantiles, fitted = described if self.quantiles else None, self.recalibration

@@ -79,9 +79,9 @@ class Recalibration:
         target, mean, spread = (np.asarray(values, np.float64) for values in (target, mean, spread))
         known = ~np.isnan(target) & np.isfinite(mean) & np.isfinite(spread)
         counts = known.sum(axis=0)
-        if not (counts >= LEAST_VALUES).any():
-            return None
         enough = counts >= LEAST_VALUES
+        if not enough.any():
+            return None
         few = (1.0, 0.0) if distributions else (np.nan, np.nan)
         both = [
             _fit((target - mean)[rows, t], spread[rows, t]) if enough[t] else few
